@@ -1,0 +1,43 @@
+# Two commands do everything: `make demo` and `make test`. Both build the environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint types check bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/everthread demo
+
+test: lint types check
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-test
+	$(BIN)/mypy
+
+check: $(VENV)/.installed-test
+	$(BIN)/pytest
+
+bench: $(VENV)/.installed-test
+	$(BIN)/python benchmarks/turn.py
+	$(BIN)/python benchmarks/threads.py
+	@if [ -n "$(DATA)" ]; then $(BIN)/python benchmarks/recall.py --data $(DATA); \
+	else echo "recall and ingest figures need data: make bench DATA=path/to/data"; fi
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "everthread needs Python 3.11 or newer; set PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml $(VENV)/bin/python
+	$(PIP) install --quiet -e .
+	touch $@
+
+$(VENV)/.installed-test: pyproject.toml $(VENV)/bin/python
+	$(PIP) install --quiet -e '.[test]'
+	touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache

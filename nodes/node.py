@@ -1,0 +1,147 @@
+"""What all nodes are: a step of a turn, written once, run by `invoke` and by `ainvoke`.
+
+A node's logic is a generator, `steps(state, runtime)`. It yields an `Ask` where it needs a model, is sent the reply (or
+has the model's error raised at that place), and returns its update. The two drivers here differ only in how they wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.runtime import ExecutionInfo, Runtime, get_runtime
+from langgraph.types import Command
+
+from everthread.errors import UsageError
+from everthread.nodes.state import MemoryState, MemoryUpdate
+from everthread.stores.contract import MemoryStore
+from everthread.stores.identity import Identity, MemoryContext, identity_from, memory_context
+
+__all__ = ["Ask", "Node", "Steps", "announce", "context_of", "identity_of", "runtime_for", "store_of", "thread_of"]
+
+Outcome = MemoryUpdate | Command[str]
+
+
+class Ask(NamedTuple):
+    """A call of a model that a node waits for."""
+
+    model: Runnable[Any, Any]
+    """A chat model, or one with tools or structured output bound."""
+    messages: Sequence[BaseMessage]
+    """The request."""
+
+
+Steps = Generator[Ask, Any, Outcome]
+
+
+class Node(Runnable[MemoryState, Outcome]):
+    """A step of a turn. Add it to any graph with `add_node`, or call it alone: `node(state, runtime)`."""
+
+    @abstractmethod
+    def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
+        """The node's logic: yields `Ask`s, returns a partial update of the state."""
+
+    def __call__(self, state: MemoryState, runtime: Runtime[Any]) -> Outcome:
+        """Run the step and return its update. `runtime` carries context and store; see `runtime_for`."""
+        return drive(self.steps(state, runtime))
+
+    async def acall(self, state: MemoryState, runtime: Runtime[Any]) -> Outcome:
+        """The same for asyncio: the store works on a worker thread, the model through `ainvoke`."""
+        return await adrive(self.steps(state, runtime))
+
+    def invoke(self, input: MemoryState, config: RunnableConfig | None = None, **kwargs: Any) -> Outcome:
+        """Called by LangGraph; the runtime is the run's own."""
+        return self(input, get_runtime())
+
+    async def ainvoke(self, input: MemoryState, config: RunnableConfig | None = None, **kwargs: Any) -> Outcome:
+        """Called by LangGraph under asyncio."""
+        return await self.acall(input, get_runtime())
+
+
+def drive(steps: Generator[Ask, Any, Any]) -> Any:
+    """Run a generator of `Ask`s to its end with `invoke`; returns what it returns."""
+    try:
+        ask = next(steps)
+        while True:
+            try:
+                reply = ask.model.invoke(ask.messages)
+            except Exception as error:  # the step decides: it may compact and try again, or let it through
+                ask = steps.throw(error)
+            else:
+                ask = steps.send(reply)
+    except StopIteration as done:
+        return done.value
+
+
+async def adrive(steps: Generator[Ask, Any, Any]) -> Any:
+    """Run a generator of `Ask`s to its end with `ainvoke`; its own work runs on a worker thread."""
+    ended = object()
+    result: list[Any] = []
+
+    def advance(move: Any, *values: Any) -> Any:
+        # StopIteration cannot cross a future, so the end is a value.
+        try:
+            return move(*values)
+        except StopIteration as done:
+            result.append(done.value)
+            return ended
+
+    ask = await asyncio.to_thread(advance, next, steps)
+    while ask is not ended:
+        try:
+            reply = await ask.model.ainvoke(ask.messages)
+        except Exception as error:  # as above: the step decides
+            ask = await asyncio.to_thread(advance, steps.throw, error)
+        else:
+            ask = await asyncio.to_thread(advance, steps.send, reply)
+    return result[0]
+
+
+def context_of(runtime: Runtime[Any]) -> MemoryContext:
+    """The run's memory context; AccessDenied when it names no identity."""
+    return memory_context(runtime.context)
+
+
+def identity_of(runtime: Runtime[Any]) -> Identity:
+    """The identity on whose behalf the run works; AccessDenied when there is none. The one place where nodes, tools and
+    middleware get it from."""
+    return identity_from(runtime.context)
+
+
+def store_of(runtime: Runtime[Any]) -> MemoryStore:
+    """The run's store; UsageError when it is missing or is not a MemoryStore."""
+    if isinstance(runtime.store, MemoryStore):
+        return runtime.store
+    found = "no store" if runtime.store is None else type(runtime.store).__name__
+    raise UsageError(
+        f"the graph was compiled with {found}, and memory needs a MemoryStore; "
+        'use compile(store=open_store("sqlite:./data"))'
+    )
+
+
+def thread_of(runtime: Runtime[Any]) -> str:
+    """The run's thread id; UsageError when the run has none."""
+    thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
+    if not thread_id:
+        raise UsageError(
+            'the run has no thread id; pass config={"configurable": {"thread_id": "..."}}, '
+            "and compile the graph with a checkpointer"
+        )
+    return thread_id
+
+
+def runtime_for(
+    identity: Identity | MemoryContext, store: MemoryStore, thread_id: str | None = None, **options: Any
+) -> Runtime[Any]:
+    """A runtime to call a node alone with, in a notebook or a test: `Retrieve()(state, runtime_for(ana, store))`."""
+    info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=thread_id)
+    return Runtime(context=identity, store=store, execution_info=info, **options)
+
+
+def announce(runtime: Runtime[Any], node: str, event: str, **details: Any) -> None:
+    """Say in the custom stream what a node did and why: `{"node": ..., "event": ..., **details}`, plain data."""
+    runtime.stream_writer({"node": node, "event": event, **details})

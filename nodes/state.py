@@ -1,0 +1,75 @@
+"""The channels of a thread: all that the nodes of a turn share.
+
+Every superstep writes each last-value channel whole into a checkpoint, so they hold ids and small values, never texts:
+a summary or an instruction baseline is an artifact, a memory is a reference. `messages` is a DeltaChannel: 200 turns of
+500 characters take 84 MB of checkpoints with `add_messages`, under 5 MB with it. It keeps every message; `window` says
+where the model's view of them starts.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from langchain_core.messages import AnyMessage
+from langgraph.channels import DeltaChannel
+from langgraph.graph.message import _messages_delta_reducer
+from typing_extensions import TypedDict
+
+__all__ = ["MemoryState", "MemoryUpdate", "Reference", "Window", "visible"]
+
+
+class Reference(TypedDict):
+    """A recalled record, by id and revision; its text is read from the store when the request is assembled."""
+
+    id: str
+    revision: int
+    score: float
+    why: str
+
+
+class Window(TypedDict, total=False):
+    """Where the model's view of the thread starts, and what stands for the rest."""
+
+    cut: str
+    """Id of the first message that is shown verbatim."""
+    summary: str
+    """Artifact id of the summary of everything before the cut."""
+    task_state: str
+    """Artifact id of the TaskState: task, done, next_step, user_prefs, awaiting."""
+    covers: list[str]
+    """Ids of the first and the last message that the summary covers (R59)."""
+    generator: str
+    """What wrote the summary, with its version."""
+    overflow: str
+    """Id of the last message of a request that the provider found too long: compact, then try once more."""
+
+
+class MemoryState(TypedDict, total=False):
+    """The state schema of our graphs. Each channel is optional for a host's graph: nodes read with a default."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer, snapshot_frequency=50)]
+    """The raw thread: everything said, nothing ever removed."""
+    window: Window
+    """The model's view of it."""
+    recalled: list[Reference]
+    """What this turn recalled."""
+    instructions: str
+    """Artifact id of the project instructions in force."""
+    flushed_to: str
+    """Id of the last message that extraction has seen."""
+    receipts: list[str]
+    """Ids of the receipts of this turn: what was written, refused or sent to review."""
+
+
+MemoryUpdate = dict[str, Any]
+"""A partial update of the state, as a node returns it."""
+
+
+def visible(state: MemoryState) -> list[AnyMessage]:
+    """The messages from the window's cut on: what the model sees verbatim, in order."""
+    messages = state.get("messages", [])
+    cut = state.get("window", {}).get("cut")
+    if cut is None:
+        return list(messages)
+    start = next((n for n, message in enumerate(messages) if message.id == cut), 0)
+    return list(messages[start:])

@@ -1,0 +1,402 @@
+"""What every backend promises.
+
+`MemoryStore` is a LangGraph `BaseStore` (so `compile(store=...)` takes it) and more: records in namespaces under
+"everthread", with history, hybrid search, receipts and erasure. `tests/contract/` holds each promise as a test that
+every backend runs.
+
+Every method that reads or writes memory takes the identity first: the tenant, scope, ACL, status and time are filters
+inside the query, and what an identity may not read does not exist for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self
+
+from langgraph.store.base import BaseStore
+from pydantic import AwareDatetime
+
+from everthread.stores.identity import Frozen, Identity, Scope
+from everthread.stores.record import Change, ErasureReceipt, Evidence, Recall, Receipt, Record, Selection, Status
+
+__all__ = [
+    "Artifact",
+    "Artifacts",
+    "Finding",
+    "Inbox",
+    "Job",
+    "Jobs",
+    "MemoryStore",
+    "Task",
+    "Tasks",
+    "ThreadEraser",
+    "ThreadInfo",
+    "Transcripts",
+]
+
+Source = Literal["records", "evidence"]
+READABLE: tuple[Status, ...] = ("active", "contested")
+"""The statuses that recall and `current` see."""
+
+
+class Artifact(Frozen):
+    """A text kept by the hash of its content: a summary, an instruction baseline, an evicted tool result."""
+
+    id: str
+    """`sha256:...` of the text: the same text has the same id."""
+    kind: Literal["summary", "task_state", "instructions", "tool_result", "original"]
+    """What it is."""
+    text: str
+    """The text, whole."""
+    thread_id: str | None
+    """The thread it was made in."""
+    created_at: AwareDatetime
+    """When it was first put."""
+
+
+class Artifacts(Protocol):
+    """Texts by content hash, so that checkpoints hold ids instead of texts."""
+
+    def put(
+        self,
+        identity: Identity,
+        kind: Literal["summary", "task_state", "instructions", "tool_result", "original"],
+        text: str,
+        *,
+        thread_id: str | None = None,
+    ) -> str:
+        """Keep `text` and return its id; the same text again returns the same id and writes nothing."""
+
+    def get(self, identity: Identity, artifact_id: str) -> Artifact | None:
+        """The artifact, or None when it does not exist (for this tenant and user)."""
+
+
+class ThreadInfo(Frozen):
+    """One thread, as `everthread threads` lists it."""
+
+    thread_id: str
+    """Its id."""
+    name: str | None
+    """The name it was given, when it has one."""
+    messages: int
+    """How many messages the transcript holds."""
+    first_at: AwareDatetime | None
+    """Time of the oldest message."""
+    last_at: AwareDatetime | None
+    """Time of the newest message."""
+    memory: Literal["on", "read", "off"] = "on"
+    """Whether this thread reads and writes memory (R288)."""
+
+
+class Transcripts(Protocol):
+    """Everything said, as it was said: the raw evidence across threads. Append only, idempotent by message id."""
+
+    def bind(self, identity: Identity, thread_id: str, *, name: str | None = None) -> None:
+        """Make the thread this identity's at first use; AccessDenied if it is another user's (R23)."""
+
+    def append(self, identity: Identity, evidence: Sequence[Evidence]) -> int:
+        """Add what is new and return how many were; binds the threads. All or nothing."""
+
+    def read(
+        self, identity: Identity, thread_id: str, *, after: str | None = None, limit: int | None = None
+    ) -> list[Evidence]:
+        """The thread's messages in order, `after` a message id; AccessDenied if the thread is another user's."""
+
+    def threads(self, identity: Identity) -> list[ThreadInfo]:
+        """This user's threads, the most recent first."""
+
+    def erase(self, identity: Identity, thread_id: str, *, reason: str) -> int:
+        """Erase the thread's transcript and its index; returns how many messages are gone."""
+
+
+class Task(Frozen):
+    """Something to do or to be reminded of, with explicit states (R8, R316). Found by key, never by similarity."""
+
+    id: str
+    """The task's id."""
+    text: str
+    """What is to be done."""
+    thread_id: str | None
+    """Where its notice goes; None means the user's next turn in any thread."""
+    due_at: AwareDatetime | None
+    """When it is due; None for background work that reports when it ends."""
+    status: Literal["scheduled", "running", "completed", "failed", "delivered", "cancelled"]
+    """Where it is: scheduled -> running -> completed | failed; a due or ended one becomes delivered once noticed."""
+    result: str | None = None
+    """What it ended with."""
+    created_at: AwareDatetime
+    """When it was made."""
+
+
+class Tasks(Protocol):
+    """The task repository: states change only by the transitions named at `Task.status`."""
+
+    def create(
+        self,
+        identity: Identity,
+        text: str,
+        *,
+        thread_id: str | None = None,
+        due_at: datetime | None = None,
+        key: str | None = None,
+    ) -> Task:
+        """A new task, scheduled; the same key returns the task that exists."""
+
+    def finish(self, identity: Identity, task_id: str, result: str, *, failed: bool = False) -> Task:
+        """Record how it ended. Conflict if it has already ended."""
+
+    def due(self, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
+        """Tasks to give notice of: ended or past due, not delivered yet, oldest first."""
+
+    def deliver(self, identity: Identity, task_ids: Sequence[str]) -> None:
+        """Mark them as delivered: notice is given once."""
+
+    def list(self, identity: Identity) -> list[Task]:
+        """This user's tasks, the newest first."""
+
+
+class Inbox(Protocol):
+    """Inputs that were admitted and are not yet part of a thread; they survive a crash (R34)."""
+
+    def admit(
+        self,
+        identity: Identity,
+        thread_id: str,
+        message_id: str,
+        text: str,
+        *,
+        delivery: Literal["queue", "steer"] = "queue",
+    ) -> bool:
+        """Keep an input; False when this message id was admitted before."""
+
+    def pending(self, identity: Identity, thread_id: str) -> list[tuple[str, str]]:
+        """(message id, text) of what waits: every steer, else the oldest queued one."""
+
+    def promote(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> None:
+        """Mark inputs as part of the thread."""
+
+
+class Job(Frozen):
+    """Work that outlives the turn that asked for it."""
+
+    id: str
+    """The job's id."""
+    kind: str
+    """What to do, such as `embed` or `extract`."""
+    payload: dict[str, Any]
+    """Ids and small values; never statements."""
+    attempts: int
+    """How often it was tried."""
+    token: int
+    """Fencing token: rises with each claim; an older holder's `complete` is a Conflict."""
+    tenant: str
+    """Whose it is."""
+    user: str
+    """On whose behalf it runs."""
+
+
+class Jobs(Protocol):
+    """A durable queue with leases, retry and backoff (R237, R332)."""
+
+    def enqueue(self, identity: Identity, kind: str, payload: Mapping[str, Any], *, key: str | None = None) -> str:
+        """Add a job and return its id; the same key adds it once."""
+
+    def claim(self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0) -> Job | None:
+        """Lease the oldest job that is due, or None. A lease that ran out is claimed again with a higher token."""
+
+    def heartbeat(self, job: Job, *, seconds: float = 60.0) -> None:
+        """Prolong the lease; Conflict if it was lost. Never revives one."""
+
+    def complete(self, job: Job) -> None:
+        """Done; Conflict if the lease was lost."""
+
+    def fail(self, job: Job, error: str) -> None:
+        """Try again later with backoff; after five attempts it stays as failed, to be seen in `doctor`."""
+
+    def drain(self, handlers: Mapping[str, Callable[[Job], None]], *, limit: int = 10) -> int:
+        """Run up to `limit` due jobs here and now; returns how many completed. A failing one fails visibly."""
+
+
+class Finding(Frozen):
+    """One thing that `doctor` looked at."""
+
+    check: str
+    """What was checked."""
+    ok: bool
+    """Whether it is as it should be."""
+    detail: str
+    """What was found."""
+    remedy: str | None = None
+    """What to do about it."""
+
+
+class ThreadEraser(Protocol):
+    """What `erase` needs of a checkpointer: ours has it."""
+
+    def redact(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
+        """Replace the text of these messages, and any text that contains one of `words`, in every checkpoint, pending
+        write and snapshot of the thread; returns how many rows were rewritten."""
+
+
+class MemoryStore(BaseStore):
+    """A LangGraph store that also keeps records. Backends implement the synchronous methods; the asynchronous ones run
+    the same code on a worker thread, so both do the same.
+
+    Plain BaseStore calls under "everthread" read only, must name at least the tenant, and raise UsageError on a write:
+    the door is `commit`.
+    """
+
+    transcripts: Transcripts
+    artifacts: Artifacts
+    tasks: Tasks
+    inbox: Inbox
+    jobs: Jobs
+
+    @abstractmethod
+    def commit(
+        self, identity: Identity, changes: Sequence[Change], *, key: str, thread_id: str | None = None
+    ) -> Receipt:
+        """Write decided changes in ONE transaction: records, history, search index, relations, audit, outbox, receipt.
+
+        The same `key` (per tenant and user) again writes nothing and returns the first receipt. Texts are embedded
+        before the transaction begins; when the embedder fails, the records are written and a job embeds them later.
+
+        Raises Conflict when a target's revision is not the expected one (`winner` is the revision that stands),
+        AccessDenied when the identity may not write that scope, UsageError when a target does not exist or a
+        statement was erased before (a tombstone stands), StoreError when the backend fails. Nothing is half written.
+        """
+
+    @abstractmethod
+    def recall(
+        self,
+        identity: Identity,
+        query: str,
+        *,
+        limit: int = 10,
+        sources: Iterable[Source] = ("records",),
+        thread_id: str | None = None,
+        scopes: Sequence[Scope] | None = None,
+        as_of: datetime | None = None,
+        now: datetime | None = None,
+        floor: float | None = None,
+        explain: bool = False,
+    ) -> Recall:
+        """Search what this identity may read; the best first.
+
+        `sources`: records, evidence (messages of the identity's own threads), or both. `thread_id` opens that session's
+        memory. `scopes` narrows the search; an empty sequence raises UsageError (R162). `as_of` reads the revisions
+        that stood at that time. `now` is the time that validity and decay are measured from. Hits that score below
+        `floor` are dropped, and when none is left the recall abstains; None only ranks. An arm that fails is named in
+        `degraded` and the others answer.
+        """
+
+    @abstractmethod
+    def record(
+        self, identity: Identity, record_id: str, *, revision: int | None = None, as_of: datetime | None = None
+    ) -> Record | None:
+        """One record by id, whatever its status: the newest revision, a given one, or the one that stood at `as_of`.
+        None when it does not exist for this identity."""
+
+    @abstractmethod
+    def records(
+        self,
+        identity: Identity,
+        *,
+        ids: Sequence[str] | None = None,
+        scopes: Sequence[Scope] | None = None,
+        statuses: Sequence[Status] = READABLE,
+        thread_id: str | None = None,
+        as_of: datetime | None = None,
+        limit: int | None = None,
+    ) -> list[Record]:
+        """Readable records, the newest first; or, with `ids`, these records in that order, whatever their status."""
+
+    @abstractmethod
+    def history(self, identity: Identity, record_id: str) -> list[Record]:
+        """Every revision of a record, the oldest first; empty when it does not exist for this identity."""
+
+    @abstractmethod
+    def current(
+        self,
+        identity: Identity,
+        subject: str,
+        predicate: str,
+        *,
+        thread_id: str | None = None,
+        as_of: datetime | None = None,
+        now: datetime | None = None,
+    ) -> list[Record]:
+        """What stands for this subject and predicate, read by key and not by similarity (R210), narrowest scope first.
+        More than one means that scopes differ, or that it is contested."""
+
+    @abstractmethod
+    def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
+        """A receipt by id, or None."""
+
+    @abstractmethod
+    def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
+        """Note that these records were used in an answer: raises `usage_count`, sets `last_used_at` (R208). Not a new
+        revision."""
+
+    @abstractmethod
+    def erase(
+        self,
+        identity: Identity,
+        selection: Selection,
+        *,
+        reason: str,
+        with_source: bool = False,
+        threads: ThreadEraser | None = None,
+    ) -> ErasureReceipt:
+        """Erase records, their history, index rows, relations and receipts' references; leave tombstones (keyed hashes)
+        that block re-learning; overwrite the bytes and look at the files again before reporting.
+
+        `with_source` also erases the messages that they came from: in transcripts and, through `threads`, in every
+        checkpoint. AccessDenied when the identity may not write what was selected.
+        """
+
+    @abstractmethod
+    def doctor(self) -> list[Finding]:
+        """Look at integrity, schema, drift between records and index, failed jobs; changes nothing."""
+
+    @abstractmethod
+    def rebuild(self) -> int:
+        """Drop the search index and build it again from records and transcripts; returns how many rows it has."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the files or connections. Closing twice is allowed."""
+
+    async def acommit(
+        self, identity: Identity, changes: Sequence[Change], *, key: str, thread_id: str | None = None
+    ) -> Receipt:
+        """`commit`, without blocking the event loop."""
+        return await asyncio.to_thread(self.commit, identity, changes, key=key, thread_id=thread_id)
+
+    async def arecall(self, identity: Identity, query: str, **options: Any) -> Recall:
+        """`recall`, without blocking the event loop."""
+        return await asyncio.to_thread(lambda: self.recall(identity, query, **options))
+
+    async def aerase(self, identity: Identity, selection: Selection, *, reason: str, **options: Any) -> ErasureReceipt:
+        """`erase`, without blocking the event loop."""
+        return await asyncio.to_thread(lambda: self.erase(identity, selection, reason=reason, **options))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)

@@ -1,0 +1,180 @@
+"""One SQLite file: opened with apsw, one writer, several readers, numbered migrations.
+
+apsw brings its own current SQLite, since most Python builds (pyenv, macOS) lack loadable extensions in `sqlite3`. A
+file opened here is never opened by the `sqlite3` module in the same process: POSIX locks would be lost.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import apsw
+import sqlite_vec
+
+from everthread.errors import StoreError, UsageError
+
+APPLICATION_ID = 0x65767468
+"""`evth`, in the file's header: tells our files from others'."""
+
+Rows = list[tuple[Any, ...]]
+
+
+class Database:
+    """A memory file. `read()` gives a connection of this thread; `write()` a transaction, one at a time.
+
+    Raises StoreError when the file is corrupt, read-only, full or locked for longer than `busy_timeout` seconds, and
+    UsageError when it is a database of something else.
+    """
+
+    def __init__(self, path: str, *, busy_timeout: float = 30.0, synchronous: str = "FULL") -> None:
+        self.path = path
+        self._timeout = int(busy_timeout * 1000)
+        self._synchronous = synchronous
+        self._writing = threading.RLock()
+        self._local = threading.local()
+        self._open: list[apsw.Connection] = []
+        self._closed = False
+        # An in-memory database lives in one connection, which every thread then shares under the lock.
+        self._shared = None
+        if path == ":memory:":
+            self._shared = self._connect()
+        with translated(path):
+            self._writer = self._shared or self._connect()
+            self._check_ownership(self._writer)
+            self._migrate(self._writer)
+
+    def _connect(self) -> apsw.Connection:
+        if self.path != ":memory:":
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        with translated(self.path):
+            connection = apsw.Connection(self.path)
+            connection.set_busy_timeout(self._timeout)
+            connection.enable_load_extension(True)
+            connection.load_extension(sqlite_vec.loadable_path())
+            connection.enable_load_extension(False)
+            for pragma in (
+                "journal_mode=WAL",
+                f"synchronous={self._synchronous}",
+                "secure_delete=ON",
+                "foreign_keys=ON",
+                "temp_store=MEMORY",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+        self._open.append(connection)
+        return connection
+
+    def _check_ownership(self, connection: apsw.Connection) -> None:
+        (found,) = connection.execute("PRAGMA application_id").fetchone()
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if found != APPLICATION_ID and tables:
+            raise UsageError(f"{self.path} is a SQLite database of another program; choose another home or file")
+
+    def _migrate(self, connection: apsw.Connection) -> None:
+        """Run the numbered scripts that this file has not seen. Several processes may start at once."""
+        scripts = sorted(
+            (int(entry.name[:4]), entry)
+            for entry in files("everthread.stores.sqlite").joinpath("migrations").iterdir()
+            if entry.name.endswith(".sql")
+        )
+        newest = scripts[-1][0]
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > newest:
+            raise UsageError(f"{self.path} was written by a newer everthread (schema {version}); upgrade everthread")
+        if version == newest:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            for number, script in scripts:
+                if number > version:
+                    connection.execute(script.read_text(encoding="utf-8"))
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={newest}")
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """A connection to read with; everything read inside one `with` is one consistent state."""
+        if self._closed:
+            raise UsageError(f"{self.path} is closed; open the store again")
+        if self._shared is not None or getattr(self._local, "in_write", False):
+            with self._writing, translated(self.path):
+                yield self._writer
+            return
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+        if getattr(self._local, "in_read", False):
+            yield connection
+            return
+        self._local.in_read = True
+        try:
+            with translated(self.path):
+                connection.execute("BEGIN")
+                try:
+                    yield connection
+                finally:
+                    connection.execute("ROLLBACK")
+        finally:
+            self._local.in_read = False
+
+    @contextmanager
+    def write(self) -> Iterator[apsw.Connection]:
+        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it."""
+        if self._closed:
+            raise UsageError(f"{self.path} is closed; open the store again")
+        with self._writing, translated(self.path):
+            if getattr(self._local, "in_write", False):
+                yield self._writer
+                return
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._local.in_write = True
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+            finally:
+                self._local.in_write = False
+
+    def scrub(self) -> None:
+        """Rewrite the file without its free pages and empty the WAL, so that erased bytes are nowhere in it."""
+        with self._writing, translated(self.path):
+            self._writer.execute("VACUUM")
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close every connection. Closing twice is allowed."""
+        with self._writing:
+            self._closed = True
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn apsw's errors into ours, once, at the edge; the driver's error stays as the cause."""
+    try:
+        yield
+    except apsw.NotADBError as error:
+        raise StoreError(f"{path} is not a SQLite database, or is encrypted; choose another home or file") from error
+    except apsw.CorruptError as error:
+        raise StoreError(f"{path} is corrupt; restore a backup, then run `everthread doctor`") from error
+    except apsw.ReadOnlyError as error:
+        raise StoreError(f"{path} is read-only; check the permissions of the file and its folder") from error
+    except apsw.FullError as error:
+        raise StoreError(f"{path}: the disk is full or the file reached its size limit; nothing was written") from error
+    except apsw.BusyError as error:
+        raise StoreError(f"{path} is locked by another process; try again, or raise busy_timeout") from error
+    except apsw.CantOpenError as error:
+        raise StoreError(f"{path} cannot be opened; check that its folder exists and may be written") from error
+    except apsw.IOError as error:
+        raise StoreError(f"{path}: reading or writing failed ({error}); check the disk") from error
