@@ -47,11 +47,13 @@ class Node(Runnable[MemoryState, Outcome]):
 
     def __call__(self, state: MemoryState, runtime: Runtime[Any]) -> Outcome:
         """Run the step and return its update. `runtime` carries context and store; see `runtime_for`."""
-        return drive(self.steps(state, runtime))
+        outcome: Outcome = drive(self.steps(state, runtime))
+        return outcome
 
     async def acall(self, state: MemoryState, runtime: Runtime[Any]) -> Outcome:
         """The same for asyncio: the store works on a worker thread, the model through `ainvoke`."""
-        return await adrive(self.steps(state, runtime))
+        outcome: Outcome = await adrive(self.steps(state, runtime))
+        return outcome
 
     def invoke(self, input: MemoryState, config: RunnableConfig | None = None, **kwargs: Any) -> Outcome:
         """Called by LangGraph; the runtime is the run's own."""

@@ -69,8 +69,8 @@ class Database:
         return connection
 
     def _check_ownership(self, connection: apsw.Connection) -> None:
-        (found,) = connection.execute("PRAGMA application_id").fetchone()
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        found = one(connection, "PRAGMA application_id")
+        tables = one(connection, "SELECT count(*) FROM sqlite_schema")
         if found != APPLICATION_ID and tables:
             raise UsageError(f"{self.path} is a SQLite database of another program; choose another home or file")
 
@@ -82,14 +82,14 @@ class Database:
             if entry.name.endswith(".sql")
         )
         newest = scripts[-1][0]
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        version = one(connection, "PRAGMA user_version")
         if version > newest:
             raise UsageError(f"{self.path} was written by a newer everthread (schema {version}); upgrade everthread")
         if version == newest:
             return
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            version = one(connection, "PRAGMA user_version")
             for number, script in scripts:
                 if number > version:
                     connection.execute(script.read_text(encoding="utf-8"))
@@ -157,6 +157,12 @@ class Database:
             for connection in self._open:
                 connection.close()
             self._open.clear()
+
+
+def one(connection: apsw.Connection, sql: str, *values: Any) -> Any:
+    """The single value of a query's first row; None when it has no row."""
+    row = connection.execute(sql, values).fetchone()
+    return row[0] if row is not None else None
 
 
 @contextmanager
