@@ -1,0 +1,137 @@
+"""The search table: one row a searchable text, clustered by space.
+
+A space is one scope's records, or one user's messages. Everything that is searched is read from the spaces an identity
+may read, so another tenant's rows can neither be found nor change a statistic (R164).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import apsw
+
+from everthread.stores.identity import Identity, encode_label
+from everthread.stores.scoring import Corpus
+from everthread.stores.sqlite.database import one
+
+__all__ = ["SearchIndex", "SearchRow", "evidence_space", "record_space"]
+
+
+class SearchRow(NamedTuple):
+    """One searchable text."""
+
+    id: str
+    """Unique in its space."""
+    group: str
+    """Texts that were said together: a thread for messages, "" for records. Order within it is kept."""
+    speaker: str | None
+    """Who said it."""
+    blob: bytes
+    """What `scoring.encode` returned."""
+
+
+def record_space(tenant: str, owner: str, owner_id: str) -> str:
+    """The space of one scope's records."""
+    return "/".join((encode_label(tenant), "records", owner, encode_label(owner_id)))
+
+
+def evidence_space(identity: Identity) -> str:
+    """The space of everything that was said in this user's threads."""
+    return "/".join((encode_label(identity.tenant), "evidence", encode_label(identity.user)))
+
+
+class SearchIndex:
+    """Reads and writes search rows inside the caller's transaction, and keeps the corpora searched last in memory.
+
+    The cache holds at most `cache_rows` rows and is checked against the spaces' versions at each use, so that it never
+    answers with what another process has changed.
+    """
+
+    def __init__(self, *, cache_rows: int = 200_000) -> None:
+        self._limit = cache_rows
+        self._cache: OrderedDict[tuple[tuple[str, ...], frozenset[str] | None], tuple[tuple[int, ...], Corpus]] = (
+            OrderedDict()
+        )
+        self._lock = threading.Lock()
+
+    def put(self, connection: apsw.Connection, space: str, rows: Sequence[SearchRow]) -> None:
+        """Add rows at the end of their groups; a row whose id is there already is replaced where it stands."""
+        last = self._raise_version(connection, space, len(rows))
+        connection.executemany(
+            "INSERT INTO search (space, grp, seq, id, speaker, blob) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (space, id) DO UPDATE SET grp = excluded.grp, speaker = excluded.speaker, blob = excluded.blob",
+            [
+                (space, row.group, last - len(rows) + number, row.id, row.speaker, row.blob)
+                for number, row in enumerate(rows, start=1)
+            ],
+        )
+
+    def delete(self, connection: apsw.Connection, space: str, ids: Iterable[str]) -> int:
+        """Remove rows by id; returns how many there were."""
+        self._raise_version(connection, space, 1)
+        before = connection.total_changes()
+        connection.executemany("DELETE FROM search WHERE space = ? AND id = ?", [(space, id) for id in ids])
+        return connection.total_changes() - before
+
+    def clear(self, connection: apsw.Connection) -> None:
+        """Remove every row of every space."""
+        connection.execute("UPDATE search_versions SET version = version + 1")
+        connection.execute("DELETE FROM search")
+
+    def _raise_version(self, connection: apsw.Connection, space: str, by: int) -> int:
+        """The space's version after raising it; versions are never used twice, so they number the rows too."""
+        version: int = one(
+            connection,
+            "INSERT INTO search_versions (space, version) VALUES (?1, ?2) "
+            "ON CONFLICT (space) DO UPDATE SET version = version + ?2 RETURNING version",
+            space,
+            by,
+        )
+        return version
+
+    def corpus(
+        self, connection: apsw.Connection, spaces: Sequence[str], *, only: frozenset[str] | None = None
+    ) -> Corpus:
+        """The texts of these spaces, grouped, each group in the order it was written; with `only`, those ids alone.
+
+        Statistics are those of the rows that are in it, and of no others.
+        """
+        key = (tuple(spaces), only)
+        versions = self._versions(connection, spaces)
+        with self._lock:
+            found = self._cache.get(key)
+            if found is not None and found[0] == versions:
+                self._cache.move_to_end(key)
+                return found[1]
+        corpus = Corpus.from_rows(
+            (id, group, speaker, blob)
+            for space in spaces
+            for id, group, speaker, blob in connection.execute(
+                "SELECT id, grp, speaker, blob FROM search WHERE space = ? ORDER BY grp, seq", (space,)
+            )
+            if only is None or id in only
+        )
+        self._keep(key, versions, corpus)
+        return corpus
+
+    def _versions(self, connection: apsw.Connection, spaces: Sequence[str]) -> tuple[int, ...]:
+        return tuple(
+            one(connection, "SELECT version FROM search_versions WHERE space = ?", space) or 0 for space in spaces
+        )
+
+    def _keep(
+        self, key: tuple[tuple[str, ...], frozenset[str] | None], versions: tuple[int, ...], corpus: Corpus
+    ) -> None:
+        with self._lock:
+            self._cache[key] = (versions, corpus)
+            self._cache.move_to_end(key)
+            while len(self._cache) > 1 and sum(len(kept.ids) for _, kept in self._cache.values()) > self._limit:
+                self._cache.popitem(last=False)
+
+    def forget(self) -> None:
+        """Empty the cache: after an erasure nothing of it stays in this process's memory."""
+        with self._lock:
+            self._cache.clear()
