@@ -93,7 +93,11 @@ class ThreadInfo(Frozen):
 
 
 class Transcripts(Protocol):
-    """Everything said, as it was said: the raw evidence across threads. Append only, idempotent by message id."""
+    """Everything said, as it was said: the raw evidence across threads. Append only, idempotent by message id.
+
+    A thread that nobody has used yet reads as empty. One of another user is refused, in the same words whichever user
+    or tenant that is.
+    """
 
     def bind(self, identity: Identity, thread_id: str, *, name: str | None = None) -> None:
         """Make the thread this identity's at first use; AccessDenied if it is another user's (R23)."""
@@ -109,8 +113,18 @@ class Transcripts(Protocol):
     def threads(self, identity: Identity) -> list[ThreadInfo]:
         """This user's threads, the most recent first."""
 
+    def set_memory(self, identity: Identity, thread_id: str, memory: Literal["on", "read", "off"]) -> None:
+        """Choose whether this thread reads and writes memory, only reads it, or neither (R288); binds the thread."""
+
+    def memory_of(self, identity: Identity, thread_id: str) -> Literal["on", "read", "off"]:
+        """What was chosen for this thread; `on` when nothing was."""
+
     def erase(self, identity: Identity, thread_id: str, *, reason: str) -> int:
-        """Erase the thread's transcript and its index; returns how many messages are gone."""
+        """Erase the thread's transcript and its index, and its artifacts, tasks and waiting inputs; returns how many
+        messages are gone. The thread stays bound to its user, and what was erased is not appended again."""
+
+    def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
+        """Erase these messages and their index rows; returns how many are gone. They are not appended again."""
 
 
 class Task(Frozen):
@@ -146,8 +160,14 @@ class Tasks(Protocol):
     ) -> Task:
         """A new task, scheduled; the same key returns the task that exists."""
 
+    def start(self, identity: Identity, task_id: str) -> Task:
+        """Work on it has begun. Conflict if it is not scheduled, UsageError if this user has no such task."""
+
     def finish(self, identity: Identity, task_id: str, result: str, *, failed: bool = False) -> Task:
-        """Record how it ended. Conflict if it has already ended."""
+        """Record how it ended. Conflict if it has already ended, UsageError if this user has no such task."""
+
+    def cancel(self, identity: Identity, task_id: str) -> Task:
+        """Give it up; no notice follows. Conflict if it has already ended, UsageError if this user has no such task."""
 
     def due(self, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
         """Tasks to give notice of: ended or past due, not delivered yet, oldest first."""
@@ -197,6 +217,8 @@ class Job(Frozen):
     """Whose it is."""
     user: str
     """On whose behalf it runs."""
+    error: str | None = None
+    """What its last attempt failed with."""
 
 
 class Jobs(Protocol):
@@ -205,19 +227,27 @@ class Jobs(Protocol):
     def enqueue(self, identity: Identity, kind: str, payload: Mapping[str, Any], *, key: str | None = None) -> str:
         """Add a job and return its id; the same key adds it once."""
 
-    def claim(self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0) -> Job | None:
+    def claim(
+        self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0, now: datetime | None = None
+    ) -> Job | None:
         """Lease the oldest job that is due, or None. A lease that ran out is claimed again with a higher token."""
 
-    def heartbeat(self, job: Job, *, seconds: float = 60.0) -> None:
-        """Prolong the lease; Conflict if it was lost. Never revives one."""
+    def heartbeat(self, job: Job, *, seconds: float = 60.0, now: datetime | None = None) -> None:
+        """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
 
     def complete(self, job: Job) -> None:
-        """Done; Conflict if the lease was lost."""
+        """Done; Conflict if the lease was lost to another claim."""
 
-    def fail(self, job: Job, error: str) -> None:
-        """Try again later with backoff; after five attempts it stays as failed, to be seen in `doctor`."""
+    def fail(self, job: Job, error: str, *, now: datetime | None = None) -> None:
+        """Try again later with backoff; after five attempts it stays as failed, to be seen in `doctor`. Conflict if the
+        lease was lost."""
 
-    def drain(self, handlers: Mapping[str, Callable[[Job], None]], *, limit: int = 10) -> int:
+    def failed(self) -> list[Job]:
+        """Every job that was given up, the oldest first, each with its last `error`."""
+
+    def drain(
+        self, handlers: Mapping[str, Callable[[Job], None]], *, limit: int = 10, now: datetime | None = None
+    ) -> int:
         """Run up to `limit` due jobs here and now; returns how many completed. A failing one fails visibly."""
 
 
