@@ -1,0 +1,131 @@
+"""Words of a text, for searching, counting and comparing it: the same for every backend, English and Chinese alike.
+
+Pure functions. What a backend indexes are the terms of `terms()`; what it is asked are those of `query_terms()`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from threading import Lock
+
+import numpy as np
+import snowballstemmer
+
+__all__ = ["cjk_share", "estimate_tokens", "normalise", "query_terms", "terms"]
+
+UNSPACED = (
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff"  # Burmese, Khmer
+    "\u3040-\u30ff\u31f0-\u31ff"  # kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+    "\uac00-\ud7af"  # Hangul: words are spaced but carry particles
+)
+"""Scripts whose words are not separated by spaces (or are glued to particles): indexed as characters and bigrams."""
+
+_TOKEN = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
+_IS_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+STOP_WORDS = frozenset(
+    # English: articles, auxiliaries, pronouns, question words, prepositions, and what "don't", "I'll" leave behind
+    "a an the of to in on at for and or is are was were be been being am do does did done has have had having how "
+    "what when where who whom which why with by from as it its this that these those their his her he she they i you "
+    "we my your our me him them us mine yours about into than then so if not no can could would should will shall may "
+    "might must there here just also any some get got s t d ll re ve m don "
+    # Chinese: particles, pronouns, copulas, question words
+    "的 了 是 我 你 他 她 它 们 在 有 和 就 不 也 都 吗 呢 吧 啊 哦 嗯 这 那 个 很 什么 怎么 我们 你们 他们 可以 没有 "
+    "自己 一个 这个 那个 觉得 感到 感觉 非常 时候".split()
+)
+"""Words that say nothing about the topic, in both languages. Dropped from queries only: documents keep them."""
+
+_stemmer = snowballstemmer.stemmer("porter")
+_stemming = Lock()
+
+
+@lru_cache(maxsize=100_000)
+def _stem(word: str) -> str:
+    if not (word.isascii() and word.isalpha()):
+        return word
+    with _stemming:  # a snowball stemmer keeps the word it works on
+        return str(_stemmer.stemWord(word))
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    """(term, word it came from), in order; a run of unspaced script gives its characters, then its bigrams."""
+    for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text).lower()):
+        word = match[0]
+        if _IS_UNSPACED.match(word):
+            yield from ((character, character) for character in word)
+            yield from ((word[n : n + 2], word[n : n + 2]) for n in range(len(word) - 1))
+        else:
+            yield _stem(word), word
+
+
+def terms(text: str) -> list[str]:
+    """The index terms of a text, in order, repeated as often as they occur.
+
+    Lower case; Latin words porter-stemmed; Chinese, Japanese, Korean and Thai as characters and bigrams, so that a word
+    is found without a dictionary. Digits and other scripts stay whole words.
+    """
+    return [term for term, _ in _tokens(text)]
+
+
+def query_terms(text: str) -> dict[str, float]:
+    """The terms of a question and their weights: stop words dropped unless nothing is left.
+
+    A word said c times weighs 2c/(c+1): 1 for once, 4/3 for twice, never as much as 2.
+    """
+    found = list(_tokens(text))
+    telling = [term for term, word in found if not _says_nothing(word)]
+    counts = Counter(telling or [term for term, _ in found])
+    return {term: 2 * count / (count + 1) for term, count in counts.items()}
+
+
+def _says_nothing(word: str) -> bool:
+    """A stop word, or a bigram of two stop characters such as 我的."""
+    if word in STOP_WORDS:
+        return True
+    return len(word) == 2 and not word.isascii() and word[0] in STOP_WORDS and word[1] in STOP_WORDS
+
+
+def _codes(text: str) -> np.ndarray:
+    """The code points of a text (lone surrogates included)."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+def _is_cjk(codes: np.ndarray) -> np.ndarray:
+    return (
+        ((codes >= 0x3040) & (codes <= 0x30FF))
+        | ((codes >= 0x3400) & (codes <= 0x9FFF))
+        | ((codes >= 0xAC00) & (codes <= 0xD7AF))
+        | ((codes >= 0xF900) & (codes <= 0xFAFF))
+        | ((codes >= 0x20000) & (codes <= 0x3FFFF))
+    )
+
+
+def cjk_share(text: str) -> float:
+    """The share of the characters that are Chinese, Japanese or Korean, from 0 to 1; 0 for an empty text."""
+    return float(_is_cjk(_codes(text)).mean()) if text else 0.0
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a model counts for this text, without its tokenizer: 1 a CJK character, 1 for 4 others."""
+    if not text:
+        return 0
+    codes = _codes(text)
+    cjk = int(_is_cjk(codes).sum())
+    return int(np.ceil(cjk + (len(codes) - cjk) / 4))
+
+
+_SPACE = re.compile(r"\s+")
+
+
+def normalise(text: str) -> str:
+    """The text as a key for duplicates and tombstones: NFKC, case-folded, white space folded.
+
+    Numbers, dates, negations and punctuation stay: "5 years" and "6 years" are different statements.
+    """
+    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
