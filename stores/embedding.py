@@ -177,9 +177,7 @@ def resolve_embedder(spec: str | Embeddings | Embedder | Callable[..., Any] | No
 
 def _from_provider(spec: str) -> Embedder:
     if ":" not in spec:
-        raise UsageError(
-            f"embedder {json.dumps(spec)}: write 'provider:model', such as 'openai:text-embedding-3-small'"
-        )
+        raise UsageError(f"embedder {spec!r}: write 'provider:model', such as 'openai:text-embedding-3-small'")
     try:
         from langchain.embeddings import init_embeddings
 

@@ -48,9 +48,9 @@ def weigh(
 ) -> tuple[float, Signals]:
     """A record's score and what it is made of (R192, R193).
 
-    `relevance` is absolute, from 0 to 1 (`Scores.relevance`); everything else only weighs it, so a trusted record that has
-    nothing to do with the question stays below the floor. An expired guess at 0.95 never beats a fresh authoritative
-    record at 0.78.
+    `relevance` is absolute, from 0 to 1 (`Scores.relevance`); everything else only weighs it, so a trusted record that
+    has nothing to do with the question stays below the floor. An expired guess at 0.95 never beats a fresh
+    authoritative record at 0.78.
     """
     recency = _recency(record, now)
     contradiction = CONTESTED_PENALTY if record.status == "contested" else 0.0
