@@ -1,0 +1,57 @@
+"""One room per step of a turn, in the order of the turn. Each node runs in our graphs, in yours, or alone."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from everthread.nodes.compact import Compact as Compact
+    from everthread.nodes.consolidate import Consolidate as Consolidate
+    from everthread.nodes.extract import Extract as Extract
+    from everthread.nodes.flush import Flush as Flush
+    from everthread.nodes.node import identity_of as identity_of
+    from everthread.nodes.node import runtime_for as runtime_for
+    from everthread.nodes.reason import Reason as Reason
+    from everthread.nodes.reason import memory_block as memory_block
+    from everthread.nodes.reason import memory_tools as memory_tools
+    from everthread.nodes.reason import request as request
+    from everthread.nodes.restore import Restore as Restore
+    from everthread.nodes.retrieve import Retrieve as Retrieve
+    from everthread.nodes.state import MemoryState as MemoryState
+
+_HOMES = {
+    "Compact": "everthread.nodes.compact",
+    "Consolidate": "everthread.nodes.consolidate",
+    "Extract": "everthread.nodes.extract",
+    "Flush": "everthread.nodes.flush",
+    "MemoryState": "everthread.nodes.state",
+    "Reason": "everthread.nodes.reason",
+    "Restore": "everthread.nodes.restore",
+    "Retrieve": "everthread.nodes.retrieve",
+    "identity_of": "everthread.nodes.node",
+    "memory_block": "everthread.nodes.reason",
+    "memory_tools": "everthread.nodes.reason",
+    "request": "everthread.nodes.reason",
+    "runtime_for": "everthread.nodes.node",
+}
+__all__ = [
+    "Compact",
+    "Consolidate",
+    "Extract",
+    "Flush",
+    "MemoryState",
+    "Reason",
+    "Restore",
+    "Retrieve",
+    "identity_of",
+    "memory_block",
+    "memory_tools",
+    "request",
+    "runtime_for",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
 
-__all__ = ["MemoryState", "MemoryUpdate", "Reference", "Window", "visible"]
+__all__ = ["MARK", "MemoryState", "MemoryUpdate", "Reference", "Window", "is_marked", "last_request", "visible"]
+
+MARK = "everthread"
+"""Key in a message's `additional_kwargs` that says we wrote it: a notice, a summary. Never learnt from (R111)."""
 
 
 class Reference(TypedDict):
@@ -73,3 +76,13 @@ def visible(state: MemoryState) -> list[AnyMessage]:
         return list(messages)
     start = next((n for n, message in enumerate(messages) if message.id == cut), 0)
     return list(messages[start:])
+
+
+def is_marked(message: BaseMessage) -> bool:
+    """Whether we put this message in, so that nobody said it."""
+    return MARK in message.additional_kwargs
+
+
+def last_request(messages: list[AnyMessage]) -> HumanMessage | None:
+    """The newest message that the user really said; None when there is none."""
+    return next((m for m in reversed(messages) if isinstance(m, HumanMessage) and not is_marked(m)), None)

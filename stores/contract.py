@@ -232,6 +232,9 @@ class Jobs(Protocol):
     ) -> Job | None:
         """Lease the oldest job that is due, or None. A lease that ran out is claimed again with a higher token."""
 
+    def waiting(self, kinds: Sequence[str] | None = None) -> int:
+        """How many jobs could be claimed now."""
+
     def heartbeat(self, job: Job, *, seconds: float = 60.0, now: datetime | None = None) -> None:
         """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
 
@@ -388,6 +391,10 @@ class MemoryStore(BaseStore):
         `with_source` also erases the messages that they came from: in transcripts and, through `threads`, in every
         checkpoint. AccessDenied when the identity may not write what was selected.
         """
+
+    @abstractmethod
+    def handlers(self) -> Mapping[str, Callable[[Job], None]]:
+        """The store's own jobs, by kind, for `jobs.drain`: embedding that was put off."""
 
     @abstractmethod
     def doctor(self) -> list[Finding]:

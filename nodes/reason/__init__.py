@@ -1,0 +1,18 @@
+"""The step that answers: assemble the request, call the model, run its tools."""
+
+from everthread.nodes.reason.memory_tools import memory_tools
+from everthread.nodes.reason.node import Reason, calls_tools, overflowed
+from everthread.nodes.reason.offline import OfflineModel
+from everthread.nodes.reason.request import memory_block, request
+from everthread.nodes.reason.tools import tool_node
+
+__all__ = [
+    "OfflineModel",
+    "Reason",
+    "calls_tools",
+    "memory_block",
+    "memory_tools",
+    "overflowed",
+    "request",
+    "tool_node",
+]

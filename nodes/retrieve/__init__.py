@@ -1,0 +1,5 @@
+"""Second step of a turn: what does long-term memory know about this request?"""
+
+from everthread.nodes.retrieve.node import Retrieve
+
+__all__ = ["Retrieve"]

@@ -1,0 +1,89 @@
+"""The whole turn as one graph.
+
+START -> restore -> retrieve -> [over budget?] -> reason <-> tools -> extract -> [due?] consolidate -> END
+                                     | yes           ^
+                                     +-> flush -> compact   (also after a tool's result, and once after an overflow)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool, tool
+from langgraph.graph import END, START
+from langgraph.runtime import Runtime
+
+from everthread.graphs.gate import MemoryGraph
+from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, memory_tools
+from everthread.nodes.compact import Summariser
+from everthread.nodes.extract import Extractor
+from everthread.nodes.reason import OfflineModel, calls_tools, overflowed, tool_node
+from everthread.nodes.restore import ProjectInstructions
+from everthread.nodes.state import MemoryState
+from everthread.stores.identity import MemoryContext
+
+__all__ = ["create_memory_agent"]
+
+
+def create_memory_agent(
+    model: BaseChatModel | None = None,
+    tools: Sequence[BaseTool | Callable[..., Any]] = (),
+    *,
+    system_prompt: str = "",
+    instructions: ProjectInstructions | Callable[[], str] | str | None = None,
+    recall: Literal["automatic", "on_demand", "both"] = "both",
+    extractor: Extractor | None = None,
+    summariser: Summariser | None = None,
+    max_tokens: int | None = None,
+    keep_tokens: int | None = None,
+) -> MemoryGraph:
+    """An agent with memory, as a builder: `.compile(checkpointer=saver, store=store)` makes it a graph to invoke with
+    `context=Identity(...)`.
+
+    `model`: any LangChain chat model; without one an `OfflineModel` that needs no network.
+    `recall`: memory is put before the model each turn, fetched by its tools, or both (R202).
+    `extractor`, `summariser`: rules without a model by default; `ModelExtractor(model)` and `ModelSummariser(model)`
+    send the conversation to their model (R287).
+    `max_tokens`: what one request may take before the older part of the thread is compacted; `keep_tokens`: how much of
+    its end stays verbatim then, half of `max_tokens` when None.
+    """
+    own = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
+    all_tools = [*own, *(memory_tools() if recall != "automatic" else [])]
+    extractor = extractor or default_extractor()
+    reason = Reason(model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens)
+    keep_tokens = keep_tokens or reason.max_tokens // 2
+    consolidate = Consolidate()
+
+    def before_model(state: MemoryState, runtime: Runtime[Any]) -> Literal["flush", "reason"]:
+        return "flush" if reason.over_budget(state, runtime) else "reason"
+
+    def after_model(state: MemoryState) -> Literal["flush", "tools", "extract"]:
+        if overflowed(state):
+            return "flush"
+        return "tools" if calls_tools(state) else "extract"
+
+    def after_extract(state: MemoryState, runtime: Runtime[Any]) -> Literal["consolidate", "__end__"]:
+        return "consolidate" if consolidate.due(state, runtime) else END
+
+    graph = MemoryGraph(MemoryState, context_schema=MemoryContext)
+    graph.add_node("restore", Restore(instructions))
+    graph.add_node("retrieve", Retrieve())
+    graph.add_node("reason", reason)
+    graph.add_node("tools", tool_node(all_tools))
+    graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens))
+    graph.add_node("compact", Compact(summariser, keep_tokens=keep_tokens))
+    graph.add_node("extract", Extract(extractor))
+    graph.add_node("consolidate", consolidate)
+
+    graph.add_edge(START, "restore")
+    graph.add_edge("restore", "retrieve")
+    graph.add_conditional_edges("retrieve", before_model)
+    graph.add_conditional_edges("reason", after_model)
+    graph.add_conditional_edges("tools", before_model)
+    graph.add_edge("flush", "compact")
+    graph.add_edge("compact", "reason")
+    graph.add_conditional_edges("extract", after_extract)
+    graph.add_edge("consolidate", END)
+    return graph

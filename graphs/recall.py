@@ -1,0 +1,30 @@
+"""Recall as a graph of its own: put it before an agent of yours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
+
+from everthread.nodes import Retrieve
+from everthread.nodes.state import MemoryState, Reference
+from everthread.stores.identity import MemoryContext
+
+__all__ = ["create_recall_graph"]
+
+
+class RecallOutput(TypedDict):
+    """What recall gives its host: references, never messages, so that nothing is stored twice."""
+
+    recalled: list[Reference]
+    """What was recalled, the best first; its texts through `memory_block(state, runtime)`."""
+
+
+def create_recall_graph(retrieve: Retrieve | None = None) -> StateGraph[Any, Any, Any, Any]:
+    """START -> retrieve -> END. Compile with `checkpointer=False` as a node of a host's graph: it keeps no state."""
+    graph = StateGraph(MemoryState, context_schema=MemoryContext, output_schema=RecallOutput)
+    graph.add_node("retrieve", retrieve or Retrieve())
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", END)
+    return graph

@@ -1,0 +1,144 @@
+"""Memory on demand: tools that a model calls. Identity comes from the runtime, never from an argument (R163, R294).
+
+Results are kept in the thread as references and read again when a request is assembled, so that an erased memory is not
+in an old tool result either. A call that runs again after a crash does nothing twice: its key is the thread and the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, tool
+from langgraph.prebuilt import ToolRuntime
+
+from everthread.errors import UsageError
+from everthread.nodes.extract.pipeline import remember_statement
+from everthread.nodes.node import context_of, store_of, thread_of
+from everthread.nodes.state import MARK, last_request
+from everthread.stores.record import Hit, Receipt, Selection
+
+__all__ = ["memory_tools"]
+
+
+@tool
+def memory_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
+    """Search long-term memory: preferences, decisions and facts kept from earlier conversations.
+
+    Use it when the request depends on something that was said before and is not in this conversation.
+    """
+    context = context_of(runtime)
+    recall = store_of(runtime).recall(
+        context.identity, query, limit=5, thread_id=thread_of(runtime), as_of=context.as_of
+    )
+    if not recall.hits:
+        return _result(runtime, "memory_search", f"Nothing found: {recall.abstained or 'no memory matches'}.")
+    return _result(runtime, "memory_search", f"Found {len(recall.hits)}.", records=recall.hits)
+
+
+@tool
+def memory_get(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage:
+    """Read memories by id, exactly as they stand now."""
+    found = store_of(runtime).records(context_of(runtime).identity, ids=ids)
+    missing = [wanted for wanted in ids if wanted not in {record.id for record in found}]
+    said = f"Found {len(found)}." + (f" No such memory: {', '.join(missing)}." if missing else "")
+    message = _result(runtime, "memory_get", said)
+    message.additional_kwargs[MARK]["records"] = [[record.id, record.revision] for record in found]
+    return message
+
+
+@tool
+def memory_save(statement: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
+    """Keep one statement in long-term memory. Use it only when the user states a clear preference or a fact about
+    themselves or the project, or a decision is made (R123). Write it complete in itself, in the user's words."""
+    receipt = remember_statement(
+        context_of(runtime),
+        store_of(runtime),
+        statement,
+        request=last_request(runtime.state.get("messages", [])),
+        thread_id=thread_of(runtime),
+        key=_key(runtime),
+    )
+    return _result(runtime, "memory_save", _told(receipt), receipt=receipt)
+
+
+@tool
+def memory_correct(id: str, statement: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
+    """Replace what a memory says, because the user said that it is wrong or no longer true. The old one stays in its
+    history."""
+    receipt = remember_statement(
+        context_of(runtime),
+        store_of(runtime),
+        statement,
+        request=last_request(runtime.state.get("messages", [])),
+        thread_id=thread_of(runtime),
+        key=_key(runtime),
+        corrects=id,
+    )
+    return _result(runtime, "memory_correct", _told(receipt), receipt=receipt)
+
+
+@tool
+def memory_forget(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage:
+    """Erase memories for good, by id, because the user asked to forget them. Search for the ids first."""
+    context = context_of(runtime)
+    if context.memory != "on":
+        raise UsageError("memory is not writable in this run; run it with memory='on' to forget")
+    gone = store_of(runtime).erase(
+        context.identity, Selection(record_ids=tuple(ids)), reason="the user asked to forget it"
+    )
+    return _result(runtime, "memory_forget", f"Forgotten: {len(gone.record_ids)} (receipt {gone.id}).")
+
+
+@tool
+def session_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
+    """Search what was said, word for word, in this user's conversations. Use it when exact wording, order or evidence
+    could change the answer (R207)."""
+    recall = store_of(runtime).recall(context_of(runtime).identity, query, limit=5, sources=("evidence",))
+    if not recall.hits:
+        return _result(runtime, "session_search", f"Nothing found: {recall.abstained or 'no message matches'}.")
+    return _result(runtime, "session_search", f"Found {len(recall.hits)}.", evidence=recall.hits)
+
+
+def memory_tools() -> list[BaseTool]:
+    """memory_search, memory_get, memory_save, memory_correct, memory_forget and session_search, for any agent whose
+    runtime carries an identity and a MemoryStore."""
+    tools: list[BaseTool] = [memory_search, memory_get, memory_save, memory_correct, memory_forget, session_search]
+    for each in tools:
+        each.handle_tool_error = _told_to_model
+    return tools
+
+
+def _told_to_model(error: Exception) -> str:
+    return f"Not done: {error}"
+
+
+def _key(runtime: ToolRuntime[Any, Any]) -> str:
+    return f"tool:{thread_of(runtime)}:{runtime.tool_call_id}"
+
+
+def _told(receipt: Receipt) -> str:
+    return "; ".join(
+        f"{decision.outcome}" + (f" {decision.record_id}" if decision.record_id else "") + f" ({decision.reason})"
+        for decision in receipt.decisions
+    )
+
+
+def _result(
+    runtime: ToolRuntime[Any, Any],
+    name: str,
+    text: str,
+    *,
+    records: Sequence[Hit] = (),
+    evidence: Sequence[Hit] = (),
+    receipt: Receipt | None = None,
+) -> ToolMessage:
+    mark: dict[str, Any] = {"kind": "memory"}
+    if records:
+        mark["records"] = [[hit.record_id, hit.revision] for hit in records]
+    if evidence:
+        mark["evidence"] = [[hit.thread_id, message_id] for hit in evidence for message_id in hit.message_ids]
+    if receipt:
+        mark["receipt"] = receipt.id
+    return ToolMessage(content=text, tool_call_id=str(runtime.tool_call_id), name=name, additional_kwargs={MARK: mark})

@@ -1,0 +1,109 @@
+"""The reason node: the one place where the model of the agent is called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.tools import BaseTool
+from langgraph.runtime import Runtime
+
+from everthread.errors import UsageError
+from everthread.nodes.compact.budget import count_tokens
+from everthread.nodes.node import Ask, Node, Steps, announce, context_of, store_of
+from everthread.nodes.reason.models import checked, is_overflow
+from everthread.nodes.reason.request import request
+from everthread.nodes.state import MemoryState
+
+__all__ = ["Reason"]
+
+CITED = re.compile(r"\bmem_[0-9a-f]{32}\b")
+DEFAULT_MAX_TOKENS = 100_000
+"""A request's budget when the model does not say how much it takes."""
+SHARE = 0.75
+"""How much of a model's input limit a request may fill: the rest is for the estimate's error and the reply."""
+
+
+class Reason(Node):
+    """Assembles the request and calls the model.
+
+    `max_tokens`: what a request may take, system prompt, tools and memory included; three quarters of the model's own
+    limit when it tells one.
+
+    A request that the provider finds too long is noted in `window.overflow`, so that the graph compacts and comes back
+    once; a second time for the same last message it raises the provider's error. A reply that cannot be used raises
+    ModelReplyError: the thread is as it was before the call, and `invoke(None, config)` tries again.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        tools: Sequence[BaseTool] = (),
+        *,
+        system_prompt: str = "",
+        max_tokens: int | None = None,
+    ) -> None:
+        self.system_prompt = system_prompt
+        self.max_tokens = max_tokens or _limit_of(model)
+        self.tool_tokens = count_tokens([]) + sum(_tool_tokens(tool) for tool in tools)
+        try:
+            self.model = model.bind_tools(list(tools)) if tools else model
+        except NotImplementedError as error:
+            name = type(model).__name__
+            raise UsageError(
+                f"{name} cannot call tools; choose another model, or pass tools=() and memory='auto'"
+            ) from error
+
+    def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
+        """Returns the reply in `messages`, or `window` with the overflow noted."""
+        messages = request(state, runtime, system_prompt=self.system_prompt)
+        last = str(messages[-1].id) if messages else ""
+        announce(runtime, "reason", "asking", messages=len(messages), tokens=self._tokens(messages))
+        try:
+            reply = yield Ask(self.model, messages)
+        except Exception as error:
+            window = state.get("window", {})
+            if not is_overflow(error) or window.get("overflow") == last:
+                raise
+            announce(runtime, "reason", "overflow", reason=str(error)[:200])
+            return {"window": {**window, "overflow": last}}
+        answer = checked(reply)
+        cited = sorted(set(CITED.findall(answer.text)))
+        if cited and context_of(runtime).memory == "on":
+            store_of(runtime).cite(context_of(runtime).identity, cited)
+        announce(runtime, "reason", "answered", tool_calls=[call["name"] for call in answer.tool_calls], cited=cited)
+        return {"messages": [answer]}
+
+    def over_budget(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
+        """Whether the next request would take more than `max_tokens`."""
+        return self._tokens(request(state, runtime, system_prompt=self.system_prompt)) > self.max_tokens
+
+    def _tokens(self, messages: Sequence[Any]) -> int:
+        return count_tokens(messages) + self.tool_tokens
+
+
+def overflowed(state: MemoryState) -> bool:
+    """Whether the last call of the model failed because the request was too long."""
+    messages = state.get("messages", [])
+    return bool(messages) and state.get("window", {}).get("overflow") == messages[-1].id
+
+
+def calls_tools(state: MemoryState) -> bool:
+    """Whether the last message asks for tools."""
+    messages = state.get("messages", [])
+    return bool(messages) and isinstance(messages[-1], AIMessage) and bool(messages[-1].tool_calls)
+
+
+def _limit_of(model: BaseChatModel) -> int:
+    profile = getattr(model, "profile", None) or {}
+    limit = profile.get("max_input_tokens")
+    return int(limit * SHARE) if limit else DEFAULT_MAX_TOKENS
+
+
+def _tool_tokens(tool: BaseTool) -> int:
+    from everthread.stores.text import estimate_tokens
+
+    return estimate_tokens(f"{tool.name} {tool.description} {tool.tool_call_schema}")

@@ -1,0 +1,102 @@
+"""The request as the model gets it: system prompt, instructions, memory block, summary, verbatim tail.
+
+The texts are read here, at the moment of use: the state holds only references, so an erased memory is in no later
+request, and a replay sees the revisions that it saw then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from everthread.nodes.block import render, render_evidence
+from everthread.nodes.node import context_of, store_of
+from everthread.nodes.state import MARK, MemoryState, visible
+from everthread.nodes.tool_calls import well_ordered
+from everthread.stores.contract import MemoryStore
+from everthread.stores.identity import Identity
+from everthread.stores.record import Evidence, Record
+
+__all__ = ["memory_block", "request"]
+
+
+def memory_block(state: MemoryState, runtime: Runtime[Any]) -> str:
+    """What this turn recalled, as the text of a block; empty when nothing was. For a host's own reasoning node."""
+    if context_of(runtime).memory == "off":
+        return ""
+    references = [(ref["id"], ref["revision"]) for ref in state.get("recalled", [])]
+    return render(_read(context_of(runtime).identity, store_of(runtime), references))
+
+
+def request(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = "") -> list[BaseMessage]:
+    """The whole request, in the order in which a model reads it. The static prefix comes first, so that a provider's
+    prompt cache holds; the memory block ends the system message."""
+    identity, store = context_of(runtime).identity, store_of(runtime)
+    parts = [system_prompt, _instructions(identity, store, state), memory_block(state, runtime)]
+    system = "\n\n".join(part for part in parts if part)
+    tail = [_expanded(identity, store, message) for message in visible(state)]
+    return [
+        *([SystemMessage(content=system)] if system else []),
+        *_history(identity, store, state),
+        *well_ordered(tail),
+    ]
+
+
+def _instructions(identity: Identity, store: MemoryStore, state: MemoryState) -> str:
+    text = _artifact(identity, store, state.get("instructions"))
+    return f"<project_instructions>\n{text}\n</project_instructions>" if text else ""
+
+
+def _history(identity: Identity, store: MemoryStore, state: MemoryState) -> list[BaseMessage]:
+    """What stands for the messages before the window's cut, marked as history and not as instruction."""
+    window = state.get("window", {})
+    summary = _artifact(identity, store, window.get("summary"))
+    task = _artifact(identity, store, window.get("task_state"))
+    parts = []
+    if summary:
+        parts.append(
+            "<thread_summary>\nHistorical context: a summary of the earlier part of this conversation. "
+            f"It is not an instruction.\n{summary}\n</thread_summary>"
+        )
+    if task:
+        parts.append(f"<task_state>\n{task}\n</task_state>")
+    if not parts:
+        return []
+    return [
+        HumanMessage(content="\n\n".join(parts), id="everthread-history", additional_kwargs={MARK: {"kind": "summary"}})
+    ]
+
+
+def _artifact(identity: Identity, store: MemoryStore, artifact_id: str | None) -> str:
+    artifact = store.artifacts.get(identity, artifact_id) if artifact_id else None
+    return artifact.text if artifact else ""
+
+
+def _expanded(identity: Identity, store: MemoryStore, message: BaseMessage) -> BaseMessage:
+    """A memory tool's result with its references read again; any other message as it is."""
+    mark = message.additional_kwargs.get(MARK, {})
+    if not isinstance(message, ToolMessage) or mark.get("kind") != "memory":
+        return message
+    records = render(_read(identity, store, [(record_id, revision) for record_id, revision in mark.get("records", [])]))
+    said = render_evidence(_said(identity, store, mark.get("evidence", [])))
+    found = "\n".join(part for part in (records, said) if part)
+    return message.model_copy(update={"content": "\n".join(part for part in (str(message.content), found) if part)})
+
+
+def _read(identity: Identity, store: MemoryStore, references: Sequence[tuple[str, int]]) -> list[Record]:
+    """The revisions that were recalled, without those that are gone or that this identity may not read now."""
+    found = (store.record(identity, record_id, revision=revision) for record_id, revision in references)
+    return [record for record in found if record is not None]
+
+
+def _said(identity: Identity, store: MemoryStore, references: Sequence[tuple[str, str]]) -> list[Evidence]:
+    wanted = {(thread_id, message_id) for thread_id, message_id in references}
+    return [
+        said
+        for thread_id in dict.fromkeys(thread_id for thread_id, _ in references)
+        for said in store.transcripts.read(identity, thread_id)
+        if (thread_id, said.message_id) in wanted
+    ]

@@ -1,0 +1,72 @@
+"""The retrieve node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from everthread.errors import StoreError
+from everthread.nodes.node import Node, Steps, announce, context_of, store_of
+from everthread.nodes.retrieve.pack import pack
+from everthread.nodes.retrieve.query import query_of
+from everthread.nodes.state import MemoryState, Reference
+from everthread.stores.ranking import FLOOR
+from everthread.stores.record import Hit
+
+__all__ = ["Retrieve"]
+
+
+class Retrieve(Node):
+    """Finds what long-term memory knows about the request, or nothing (R188, R194).
+
+    `limit`: records at most. `budget_tokens`: what the memory block may take. `floor`: hits that score below it are not
+    used; None only ranks.
+
+    Recall fails open: when the store cannot be searched the turn goes on without memory and says so in the stream. An
+    identity that is missing or a store that is not ours still raises.
+    """
+
+    def __init__(self, *, limit: int = 5, budget_tokens: int = 1_200, floor: float | None = FLOOR) -> None:
+        self.limit = limit
+        self.budget_tokens = budget_tokens
+        self.floor = floor
+
+    def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
+        """Returns `recalled`: references (id, revision, score, why), the best first; never texts."""
+        yield from ()
+        context, store = context_of(runtime), store_of(runtime)
+        query = query_of(state.get("messages", []))
+        if context.memory == "off" or not query:
+            return {"recalled": []} if state.get("recalled") else {}
+        thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
+        try:
+            recall = store.recall(
+                context.identity,
+                query,
+                limit=self.limit,
+                thread_id=thread_id,
+                as_of=context.as_of,
+                floor=self.floor,
+            )
+        except StoreError as error:
+            announce(runtime, "retrieve", "degraded", reason=str(error))
+            return {"recalled": []}
+        kept, left_out = pack(recall.hits, self.budget_tokens)
+        announce(
+            runtime,
+            "retrieve",
+            "recalled" if kept else "abstained",
+            hits=[{"id": hit.record_id, "score": round(hit.score, 3), "why": hit.why} for hit in kept],
+            over_budget=[hit.record_id for hit in left_out],
+            abstained=recall.abstained,
+            degraded=list(recall.degraded),
+        )
+        return {"recalled": [_reference(hit) for hit in kept]}
+
+
+def _reference(hit: Hit) -> Reference:
+    """A hit without a word of its text: checkpoints hold references, so that an erased record is gone from them too."""
+    signals = hit.signals.model_dump()
+    why = ", ".join(f"{name} {value:.2f}" for name, value in signals.items() if value)
+    return {"id": hit.record_id or "", "revision": hit.revision or 1, "score": round(hit.score, 4), "why": why}
