@@ -20,6 +20,23 @@ from everthread.stores.sqlite.database import one
 __all__ = ["SearchIndex", "SearchRow", "evidence_space", "record_space"]
 
 
+Key = tuple[tuple[str, ...], frozenset[str] | None]
+"""What a cached corpus is of: its spaces, and the ids it was narrowed to."""
+
+PUT = """
+INSERT INTO search (space, grp, seq, id, speaker, blob, whole) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (space, id) DO UPDATE SET
+    grp = excluded.grp, speaker = excluded.speaker, blob = excluded.blob, whole = excluded.whole
+"""
+
+ROWS = "SELECT id, grp, speaker, blob FROM search WHERE space = ? ORDER BY grp, seq"
+
+RAISE_VERSION = """
+INSERT INTO search_versions (space, version) VALUES (?1, ?2)
+ON CONFLICT (space) DO UPDATE SET version = version + ?2 RETURNING version
+"""
+
+
 class SearchRow(NamedTuple):
     """One searchable text."""
 
@@ -31,6 +48,8 @@ class SearchRow(NamedTuple):
     """Who said it."""
     blob: bytes
     """What `scoring.encode` returned."""
+    whole: bool = True
+    """False when its vectors could not be computed: a job adds them."""
 
 
 def record_space(tenant: str, owner: str, owner_id: str) -> str:
@@ -52,19 +71,16 @@ class SearchIndex:
 
     def __init__(self, *, cache_rows: int = 200_000) -> None:
         self._limit = cache_rows
-        self._cache: OrderedDict[tuple[tuple[str, ...], frozenset[str] | None], tuple[tuple[int, ...], Corpus]] = (
-            OrderedDict()
-        )
+        self._cache: OrderedDict[Key, tuple[tuple[int, ...], Corpus]] = OrderedDict()
         self._lock = threading.Lock()
 
     def put(self, connection: apsw.Connection, space: str, rows: Sequence[SearchRow]) -> None:
         """Add rows at the end of their groups; a row whose id is there already is replaced where it stands."""
         last = self._raise_version(connection, space, len(rows))
         connection.executemany(
-            "INSERT INTO search (space, grp, seq, id, speaker, blob) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (space, id) DO UPDATE SET grp = excluded.grp, speaker = excluded.speaker, blob = excluded.blob",
+            PUT,
             [
-                (space, row.group, last - len(rows) + number, row.id, row.speaker, row.blob)
+                (space, row.group, last - len(rows) + number, row.id, row.speaker, row.blob, row.whole)
                 for number, row in enumerate(rows, start=1)
             ],
         )
@@ -85,8 +101,7 @@ class SearchIndex:
         """The space's version after raising it; versions are never used twice, so they number the rows too."""
         version: int = one(
             connection,
-            "INSERT INTO search_versions (space, version) VALUES (?1, ?2) "
-            "ON CONFLICT (space) DO UPDATE SET version = version + ?2 RETURNING version",
+            RAISE_VERSION,
             space,
             by,
         )
@@ -97,24 +112,20 @@ class SearchIndex:
     ) -> Corpus:
         """The texts of these spaces, grouped, each group in the order it was written; with `only`, those ids alone.
 
-        Statistics are those of the rows that are in it, and of no others.
+        Statistics are those of the texts that are in it, and of no others. Not to be called inside a transaction that
+        has written: what is rolled back would stay in the cache.
         """
-        key = (tuple(spaces), only)
         versions = self._versions(connection, spaces)
-        with self._lock:
-            found = self._cache.get(key)
-            if found is not None and found[0] == versions:
-                self._cache.move_to_end(key)
-                return found[1]
-        corpus = Corpus.from_rows(
-            (id, group, speaker, blob)
-            for space in spaces
-            for id, group, speaker, blob in connection.execute(
-                "SELECT id, grp, speaker, blob FROM search WHERE space = ? ORDER BY grp, seq", (space,)
-            )
-            if only is None or id in only
-        )
-        self._keep(key, versions, corpus)
+        key = (tuple(spaces), only)
+        corpus = self._cached(key, versions)
+        if corpus is None:
+            if only is None:
+                corpus = Corpus.from_rows(row for space in spaces for row in connection.execute(ROWS, (space,)))
+            else:
+                whole = self.corpus(connection, spaces)
+                mask = [id in only for id in whole.ids]
+                corpus = whole if all(mask) else whole.subset(mask)
+            self._keep(key, versions, corpus)
         return corpus
 
     def _versions(self, connection: apsw.Connection, spaces: Sequence[str]) -> tuple[int, ...]:
@@ -122,9 +133,15 @@ class SearchIndex:
             one(connection, "SELECT version FROM search_versions WHERE space = ?", space) or 0 for space in spaces
         )
 
-    def _keep(
-        self, key: tuple[tuple[str, ...], frozenset[str] | None], versions: tuple[int, ...], corpus: Corpus
-    ) -> None:
+    def _cached(self, key: Key, versions: tuple[int, ...]) -> Corpus | None:
+        with self._lock:
+            found = self._cache.get(key)
+            if found is None or found[0] != versions:
+                return None
+            self._cache.move_to_end(key)
+            return found[1]
+
+    def _keep(self, key: Key, versions: tuple[int, ...], corpus: Corpus) -> None:
         with self._lock:
             self._cache[key] = (versions, corpus)
             self._cache.move_to_end(key)

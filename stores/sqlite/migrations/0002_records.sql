@@ -1,5 +1,5 @@
 -- Long-term memory: records with their history, the search table, receipts, audit, outbox, tombstones.
--- Times are ISO 8601 in UTC with microseconds, so that they compare as text.
+-- Times are microseconds since 1970 in UTC; `body` keeps them whole, with the offset they were given in.
 
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
@@ -26,12 +26,12 @@ CREATE TABLE records (
     agent_versions  TEXT,
     environment     TEXT,
     readers         TEXT,               -- JSON array; NULL when whoever reads the scope may
-    valid_from      TEXT,
-    valid_to        TEXT,
-    expires_at      TEXT,
-    recorded_at     TEXT NOT NULL,
+    valid_from      INTEGER,
+    valid_to        INTEGER,
+    expires_at      INTEGER,
+    recorded_at     INTEGER NOT NULL,
     usage_count     INTEGER NOT NULL DEFAULT 0,
-    last_used_at    TEXT,
+    last_used_at    INTEGER,
     body            TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
@@ -43,7 +43,7 @@ CREATE INDEX records_by_thread ON records (tenant, thread_id) WHERE thread_id IS
 CREATE TABLE revisions (
     id          TEXT NOT NULL,
     revision    INTEGER NOT NULL,
-    recorded_at TEXT NOT NULL,
+    recorded_at INTEGER NOT NULL,
     actor       TEXT NOT NULL,          -- the user whose turn wrote it
     receipt     TEXT NOT NULL,
     reason      TEXT NOT NULL,
@@ -72,7 +72,7 @@ CREATE TABLE receipts (
 -- What happened, by ids alone; each row's hash covers the one before it.
 CREATE TABLE audit (
     seq     INTEGER PRIMARY KEY,
-    at      TEXT NOT NULL,
+    at      INTEGER NOT NULL,
     tenant  TEXT NOT NULL,
     user    TEXT NOT NULL,
     action  TEXT NOT NULL,
@@ -82,7 +82,7 @@ CREATE TABLE audit (
 
 CREATE TABLE outbox (
     seq       INTEGER PRIMARY KEY AUTOINCREMENT,
-    at        TEXT NOT NULL,
+    at        INTEGER NOT NULL,
     tenant    TEXT NOT NULL,
     kind      TEXT NOT NULL,
     record_id TEXT NOT NULL
@@ -91,7 +91,7 @@ CREATE TABLE outbox (
 -- Keyed hashes of what was erased: they block re-learning and hold no word of it.
 CREATE TABLE tombstones (
     mark BLOB PRIMARY KEY,
-    at   TEXT NOT NULL
+    at   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- One row a searchable text, clustered by space (a scope's records, or a user's messages) and group (thread): a search
@@ -103,10 +103,12 @@ CREATE TABLE search (
     id      TEXT NOT NULL,
     speaker TEXT,
     blob    BLOB NOT NULL,
+    whole   INTEGER NOT NULL,           -- 0: without its vectors, which a job adds
     PRIMARY KEY (space, grp, seq)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX search_ids ON search (space, id);
+CREATE INDEX search_gaps ON search (space, id) WHERE NOT whole;
 
 -- Rises with every row put or deleted: by it another process's cache notices a write.
 CREATE TABLE search_versions (

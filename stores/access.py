@@ -1,0 +1,179 @@
+"""Who may read, write and erase what. Pure rules: every backend asks here, and filters in its queries by the same.
+
+Permission (`may_read`) is about whose a record is; applicability (`unfit`) is about whether it holds here and now. What
+an identity may not read does not exist for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from everthread.errors import AccessDenied, UsageError
+from everthread.stores.identity import Identity, Owner, Scope, Within, owners_of, within_holds
+from everthread.stores.record import Authority, Change, Record
+
+__all__ = [
+    "check_change",
+    "check_write",
+    "grants",
+    "may_erase",
+    "may_read",
+    "narrows",
+    "searched_owners",
+    "unfit",
+]
+
+WIDE: tuple[Owner, ...] = ("agent", "team", "organization")
+"""Owners whose memory changes by review only."""
+
+
+def grants(identity: Identity) -> tuple[str, ...]:
+    """The names under which `governance` lists may admit this identity: its user id, and `role:...` for each role."""
+    return (identity.user, *sorted(f"role:{role}" for role in identity.roles))
+
+
+def _admitted(names: Sequence[str], identity: Identity) -> bool:
+    return not names or any(name in grants(identity) for name in names)
+
+
+def may_read(identity: Identity, record: Record, *, author: str, thread_id: str | None = None) -> bool:
+    """Whether this identity may see the record at all; the record is of the identity's tenant.
+
+    `author` is the user whose turn created it: a session belongs to one user. Without `thread_id`, what is bound to a
+    thread is readable when it is this user's own (to list, explain and erase it); a search always names its thread.
+    """
+    scope = record.scope
+    if not _admitted(record.governance.readable_by, identity):
+        return False
+    if scope.owner == "session":
+        if author != identity.user or thread_id not in (None, scope.owner_id):
+            return False
+    elif (scope.owner, scope.owner_id) not in owners_of(identity):
+        return False
+    thread = scope.within.thread if thread_id is None and author == identity.user else thread_id
+    return within_holds(scope.within, identity, thread)
+
+
+def unfit(record: Record, identity: Identity, now: datetime) -> str | None:
+    """Why a record that may be read is not to be used here and now, in a sentence; None when it is."""
+    if record.status not in ("active", "contested"):
+        return f"it is {record.status}"
+    if record.valid_from and now < record.valid_from:
+        return f"it is not valid before {record.valid_from:%Y-%m-%d}"
+    if record.valid_to and now >= record.valid_to:
+        return f"it was valid until {record.valid_to:%Y-%m-%d}"
+    if record.expires_at and now >= record.expires_at:
+        return f"it expired on {record.expires_at:%Y-%m-%d}"
+    if record.environment not in (None, identity.environment):
+        return f"it holds for the environment {record.environment}"
+    if not record.holds_for(identity.agent, identity.agent_version):
+        return f"it holds for the agent {record.agent_family} {record.agent_versions or ''}".rstrip()
+    return None
+
+
+def searched_owners(
+    identity: Identity, scopes: Sequence[Scope] | None, thread_id: str | None
+) -> tuple[tuple[Owner, str], ...]:
+    """The owners to search, narrowest first: all that the identity reads, or those that `scopes` names.
+
+    Raises UsageError for an empty `scopes` (R162) and AccessDenied for one that is not the identity's (R165).
+    """
+    readable = owners_of(identity, thread_id)
+    if scopes is None:
+        return readable
+    if not scopes:
+        raise UsageError("scopes is empty; name at least one scope, or leave it out to search all that may be read")
+    for scope in scopes:
+        if (scope.owner, scope.owner_id) not in readable:
+            raise AccessDenied(
+                f"scope {scope.owner}:{scope.owner_id} is not open to user {identity.user}; "
+                "the identity must carry it, and a session's scope goes with its thread_id"
+            )
+    named = {(scope.owner, scope.owner_id) for scope in scopes}
+    return tuple(owner for owner in readable if owner in named)
+
+
+def narrows(scopes: Sequence[Scope] | None, scope: Scope) -> bool:
+    """Whether a record of `scope` is meant by `scopes`: fields of `within` that are set there must be equal (R161)."""
+    return scopes is None or any(
+        (scope.owner, scope.owner_id) == (asked.owner, asked.owner_id) and _covers(asked.within, scope.within)
+        for asked in scopes
+    )
+
+
+def _covers(asked: Within, found: Within) -> bool:
+    return all(getattr(found, field) == value for field, value in asked.model_dump(exclude_none=True).items())
+
+
+def check_write(identity: Identity, record: Record, *, thread_id: str | None) -> None:
+    """Raises AccessDenied unless this identity's turn may write the record as it is.
+
+    | owner                     | without review                                 | otherwise        |
+    | session, user             | the thread's and the user's own turns          | never            |
+    | project                   | a member's explicit statement, or a curator    | pending          |
+    | agent, team, organization | a curator                                      | pending          |
+    """
+    scope = record.scope
+    _check_membership(identity, scope, thread_id)
+    if not _admitted(record.governance.writable_by, identity):
+        raise AccessDenied(f"record {record.id} may be written only by: {', '.join(record.governance.writable_by)}")
+    if record.status == "pending" or "curator" in identity.roles:
+        return
+    if scope.owner in WIDE or (scope.owner == "project" and record.authority < Authority.USER_EXPLICIT):
+        raise AccessDenied(
+            f"{scope.owner}:{scope.owner_id} changes by review; write the record with status 'pending', "
+            "or as an identity with the role curator"
+        )
+
+
+def _check_membership(identity: Identity, scope: Scope, thread_id: str | None) -> None:
+    if scope.owner == "session" and thread_id != scope.owner_id:
+        raise AccessDenied(f"session {scope.owner_id} can be written only by a turn of that thread")
+    if (scope.owner, scope.owner_id) not in owners_of(identity, thread_id):
+        raise AccessDenied(f"user {identity.user} has no part in {scope.owner}:{scope.owner_id}")
+
+
+def check_change(
+    identity: Identity, target: Record, change: Change, *, author: str, thread_id: str | None, now: datetime
+) -> None:
+    """Raises AccessDenied unless this identity may change `target` in this way; what is new is checked separately.
+
+    A source may be added by every member, since it changes nothing that is said. A record under review may be changed
+    by every member (it stays under review, or passes `check_write`). What has run out may be marked so by every member.
+    """
+    scope = target.scope
+    _check_membership(identity, scope, thread_id)
+    if scope.owner == "session" and author != identity.user:
+        raise AccessDenied(f"session {scope.owner_id} belongs to another user")
+    if not _admitted(target.governance.writable_by, identity):
+        raise AccessDenied(f"record {target.id} may be changed only by: {', '.join(target.governance.writable_by)}")
+    if scope.owner in ("session", "user") or "curator" in identity.roles:
+        return
+    if change.action == "confirm" or target.status == "pending":
+        return
+    if change.action == "end" and change.status == "expired" and _has_run_out(target, now):
+        return
+    if scope.owner == "project" and (
+        author == identity.user or (change.record is not None and change.record.authority >= Authority.USER_EXPLICIT)
+    ):
+        return
+    raise AccessDenied(f"record {target.id} of {scope.owner}:{scope.owner_id} changes by review; ask a curator")
+
+
+def _has_run_out(record: Record, now: datetime) -> bool:
+    ends = [moment for moment in (record.expires_at, record.valid_to) if moment is not None]
+    return any(now >= moment for moment in ends)
+
+
+def may_erase(identity: Identity, record: Record, *, author: str) -> bool:
+    """Whether this identity may erase the record: its own, what it wrote for a project, all as a scope's curator or as
+    the tenant's admin."""
+    scope = record.scope
+    if "admin" in identity.roles:
+        return True
+    if scope.owner == "session":
+        return author == identity.user
+    if (scope.owner, scope.owner_id) not in owners_of(identity):
+        return False
+    return scope.owner == "user" or author == identity.user or "curator" in identity.roles
