@@ -43,6 +43,8 @@ class Window(TypedDict, total=False):
     """Ids of the first and the last message that the summary covers (R59)."""
     generator: str
     """What wrote the summary, with its version."""
+    compacted_at: str
+    """Id of the newest message when the cut last moved: without a newer one it does not move again."""
     overflow: str
     """Id of the last message of a request that the provider found too long: compact, then try once more."""
 
