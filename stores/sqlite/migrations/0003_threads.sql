@@ -9,8 +9,9 @@ CREATE TABLE threads (
     name      TEXT,
     memory    TEXT NOT NULL DEFAULT 'on' CHECK (memory IN ('on', 'read', 'off')),
     bound_at  INTEGER NOT NULL,
-    erased_at INTEGER
-) WITHOUT ROWID;
+    erased_at INTEGER,
+    erased_because TEXT
+) STRICT, WITHOUT ROWID;
 CREATE INDEX threads_by_user ON threads (tenant, user);
 
 -- An erased message keeps its row and loses everything but its ids, so that it is not appended again.
@@ -27,7 +28,7 @@ CREATE TABLE messages (
     at_offset  INTEGER NOT NULL DEFAULT 0,
     erased_at  INTEGER,
     UNIQUE (thread_id, message_id)
-);
+) STRICT;
 CREATE INDEX messages_in_order ON messages (thread_id, seq);
 CREATE INDEX messages_in_time ON messages (thread_id, at) WHERE erased_at IS NULL;
 
@@ -39,7 +40,7 @@ CREATE TABLE artifacts (
     text       BLOB NOT NULL,
     created_at INTEGER NOT NULL,
     PRIMARY KEY (tenant, user, id)
-);
+) STRICT;
 
 -- Which threads an artifact was put in; '' is none. The artifact goes when its last use goes.
 CREATE TABLE artifact_uses (
@@ -50,7 +51,7 @@ CREATE TABLE artifact_uses (
     thread_id   TEXT NOT NULL,
     UNIQUE (tenant, user, artifact_id, thread_id),
     FOREIGN KEY (tenant, user, artifact_id) REFERENCES artifacts ON DELETE CASCADE
-);
+) STRICT;
 CREATE INDEX artifact_uses_by_thread ON artifact_uses (thread_id);
 
 CREATE TABLE tasks (
@@ -67,7 +68,7 @@ CREATE TABLE tasks (
     result     BLOB,
     created_at INTEGER NOT NULL,
     UNIQUE (tenant, user, key)
-);
+) STRICT;
 CREATE INDEX tasks_by_thread ON tasks (thread_id);
 -- Read at the start of every turn.
 CREATE INDEX tasks_awaiting_notice ON tasks (tenant, user) WHERE status NOT IN ('delivered', 'cancelled');
@@ -80,7 +81,7 @@ CREATE TABLE inbox (
     delivery   TEXT NOT NULL CHECK (delivery IN ('queue', 'steer')),
     text       BLOB,
     UNIQUE (thread_id, message_id)
-);
+) STRICT;
 CREATE INDEX inbox_waiting ON inbox (thread_id) WHERE text IS NOT NULL;
 
 CREATE TABLE jobs (
@@ -97,5 +98,5 @@ CREATE TABLE jobs (
     due_at   INTEGER NOT NULL,  -- while leased: when the lease runs out
     error    TEXT,
     UNIQUE (tenant, user, key)
-);
+) STRICT;
 CREATE INDEX jobs_open ON jobs (status, due_at) WHERE status IN ('ready', 'leased');

@@ -1,0 +1,134 @@
+"""Texts by the hash of their content, one shelf a user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Literal
+
+import apsw
+
+from everthread.stores.contract import Artifact
+from everthread.stores.identity import Identity
+from everthread.stores.record import now_utc
+from everthread.stores.sqlite.database import Database, one
+from everthread.stores.sqlite.threads import bind_thread, owns_thread
+from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.sqlite.values import as_blob, as_text
+
+__all__ = ["Artifacts", "artifact_id", "erase_artifacts_of"]
+
+FIND = """
+SELECT id, kind, text, created_at,
+       (SELECT nullif(thread_id, '') FROM artifact_uses
+        WHERE (tenant, user, artifact_id) = (artifacts.tenant, artifacts.user, artifacts.id) ORDER BY seq LIMIT 1)
+FROM artifacts WHERE tenant = ? AND user = ?
+"""
+
+
+def artifact_id(text: str) -> str:
+    """`sha256:` and the hash of the text in hex."""
+    return f"sha256:{sha256(as_blob(text)).hexdigest()}"
+
+
+class Artifacts:
+    """The artifacts of a store. A user sees those that were put for that user, and no others."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(
+        self,
+        identity: Identity,
+        kind: Literal["summary", "task_state", "instructions", "tool_result", "original"],
+        text: str,
+        *,
+        thread_id: str | None = None,
+    ) -> str:
+        """Keep `text` and return its id; the same text again returns the same id and writes nothing.
+
+        With a `thread_id` it goes when that thread is erased, unless it was put in another one, or in none, as well.
+        AccessDenied if the thread is another user's.
+        """
+        key = (identity.tenant, identity.user, artifact_id(text))
+        with self._database.read() as connection:
+            if _is_used(connection, key, thread_id):
+                return key[2]
+        with self._database.write() as connection:
+            if thread_id is not None:
+                bind_thread(connection, identity, thread_id)
+            connection.execute(
+                "INSERT INTO artifacts (tenant, user, id, kind, text, created_at) VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                (*key, kind, as_blob(text), micros(now_utc())),
+            )
+            connection.execute(
+                "INSERT INTO artifact_uses (tenant, user, artifact_id, thread_id) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                (*key, thread_id or ""),
+            )
+        return key[2]
+
+    def get(self, identity: Identity, artifact_id: str) -> Artifact | None:
+        """The artifact, or None when it does not exist for this tenant and user. `thread_id` is the first thread that
+        it was put in and that still stands."""
+        with self._database.read() as connection:
+            row = connection.execute(f"{FIND} AND id = ?", (identity.tenant, identity.user, artifact_id)).fetchone()
+        return None if row is None else _artifact(row)
+
+    def of_thread(self, identity: Identity, thread_id: str) -> list[Artifact]:
+        """What was put in a thread, the oldest first; AccessDenied if the thread is another user's."""
+        with self._database.read() as connection:
+            owns_thread(connection, identity, thread_id)
+            rows = connection.execute(
+                f"{FIND} AND id IN (SELECT artifact_id FROM artifact_uses "
+                "WHERE tenant = ?1 AND user = ?2 AND thread_id = ?3) ORDER BY created_at, rowid",
+                (identity.tenant, identity.user, thread_id),
+            ).fetchall()
+        return [_artifact(row) for row in rows]
+
+    def erase(self, identity: Identity, artifact_ids: Sequence[str]) -> int:
+        """Erase these artifacts of this user, in whatever threads they were put; returns how many are gone."""
+        with self._database.write() as connection:
+            before = connection.total_changes()
+            connection.executemany(
+                "DELETE FROM artifacts WHERE tenant = ? AND user = ? AND id = ?",
+                [(identity.tenant, identity.user, id) for id in artifact_ids],
+            )
+            return int(connection.total_changes() - before)
+
+
+def erase_artifacts_of(connection: apsw.Connection, identity: Identity, thread_id: str) -> int:
+    """Erase what was put in this thread alone; returns how many artifacts are gone."""
+    owner = (identity.tenant, identity.user)
+    released = [
+        id
+        for (id,) in connection.execute(
+            "DELETE FROM artifact_uses WHERE tenant = ? AND user = ? AND thread_id = ? RETURNING artifact_id",
+            (*owner, thread_id),
+        ).fetchall()
+    ]
+    unused = [
+        id
+        for id in released
+        if one(
+            connection,
+            "SELECT NOT EXISTS (SELECT 1 FROM artifact_uses WHERE tenant = ? AND user = ? AND artifact_id = ?)",
+            *owner,
+            id,
+        )
+    ]
+    connection.executemany(
+        "DELETE FROM artifacts WHERE tenant = ? AND user = ? AND id = ?", [(*owner, id) for id in unused]
+    )
+    return len(unused)
+
+
+def _is_used(connection: apsw.Connection, key: tuple[str, str, str], thread_id: str | None) -> bool:
+    sql = "SELECT 1 FROM artifact_uses WHERE tenant = ? AND user = ? AND artifact_id = ? AND thread_id = ?"
+    return one(connection, sql, *key, thread_id or "") is not None
+
+
+def _artifact(row: tuple[Any, ...]) -> Artifact:
+    id, kind, text, created_at, thread_id = row
+    return Artifact(id=id, kind=kind, text=as_text(text), thread_id=thread_id, created_at=moment(created_at))

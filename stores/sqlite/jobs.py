@@ -1,0 +1,205 @@
+"""A durable queue: leases with fencing tokens, retry with backoff, failures that stay visible (R237, R332)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import apsw
+
+from everthread.errors import Conflict, UsageError
+from everthread.stores.contract import Job
+from everthread.stores.identity import Identity
+from everthread.stores.record import new_id, now_utc
+from everthread.stores.sqlite.database import Database, one
+from everthread.stores.sqlite.times import micros
+
+__all__ = ["ATTEMPTS", "BACKOFF", "Jobs", "enqueue_job"]
+
+log = logging.getLogger(__name__)
+
+BACKOFF = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1))
+"""How long a job waits after its first, second, third and fourth failure."""
+ATTEMPTS = len(BACKOFF) + 1
+"""A job that has failed this often is given up: `failed` lists it."""
+ERROR_LENGTH = 500
+"""Characters of an error that are kept."""
+
+COLUMNS = "id, kind, payload, attempts, token, tenant, user, error"
+
+# `due_at` is when a waiting job may start, and when a lease runs out: either way, when it can be claimed.
+CLAIMABLE = """
+FROM jobs WHERE status IN ('ready', 'leased') AND due_at <= ?1
+  AND (?2 IS NULL OR kind IN (SELECT value FROM json_each(?2)))
+"""
+GIVE_UP = f"""
+UPDATE jobs SET status = 'failed', error = 'its worker died or lost the lease at each attempt'
+WHERE attempts >= {ATTEMPTS} AND seq IN (SELECT seq {CLAIMABLE})
+"""
+CLAIM = f"""
+UPDATE jobs SET status = 'leased', attempts = attempts + 1, token = token + 1, due_at = ?3
+WHERE seq = (SELECT min(seq) {CLAIMABLE})
+RETURNING {COLUMNS}
+"""
+
+
+class Jobs:
+    """The jobs of a store, for every tenant: a worker is trusted, and acts for the job's own tenant and user.
+
+    A claim is a lease. A worker that dies loses it when it runs out; whoever claims next has a higher token, and what
+    the old holder then reports is a Conflict. Every attempt counts, also one whose worker died.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def enqueue(self, identity: Identity, kind: str, payload: Mapping[str, Any], *, key: str | None = None) -> str:
+        """Add a job and return its id. The same key (of this user) adds it once, for good: the id of the job that
+        exists, waiting, done or failed, comes back. UsageError when the payload is not plain JSON."""
+        with self._database.write() as connection:
+            return enqueue_job(connection, identity, kind, payload, key=key)
+
+    def claim(
+        self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0, now: datetime | None = None
+    ) -> Job | None:
+        """Lease the oldest job that is due (of these kinds) for so many seconds, or None. A lease that ran out is
+        claimed again with a higher token; at its sixth claim the job is given up instead."""
+        time = now or now_utc()
+        chosen = (micros(time), None if kinds is None else json.dumps(list(kinds)))
+        with self._database.read() as connection:
+            # an idle queue costs a turn no write lock
+            if one(connection, f"SELECT min(seq) {CLAIMABLE}", *chosen) is None:
+                return None
+        with self._database.write() as connection:
+            connection.execute(GIVE_UP, chosen)
+            row = connection.execute(CLAIM, (*chosen, micros(time + timedelta(seconds=seconds)))).fetchone()
+        return None if row is None else _job(row)
+
+    def heartbeat(self, job: Job, *, seconds: float = 60.0, now: datetime | None = None) -> None:
+        """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
+        time = now or now_utc()
+        self._report(
+            job,
+            "due_at = ?4 WHERE id = ?1 AND token = ?2 AND status = 'leased' AND due_at > ?3",
+            micros(time),
+            micros(time + timedelta(seconds=seconds)),
+        )
+
+    def complete(self, job: Job) -> None:
+        """Done; Conflict if the lease was lost to another claim. One that ran out unclaimed still counts: nobody else
+        has begun."""
+        with self._database.write() as connection:
+            self._report(
+                job,
+                "status = 'done', payload = '{}', error = NULL WHERE id = ?1 AND token = ?2 AND status = 'leased'",
+            )
+            # only a key has to be remembered
+            connection.execute("DELETE FROM jobs WHERE id = ? AND key IS NULL", (job.id,))
+
+    def fail(self, job: Job, error: str, *, now: datetime | None = None) -> None:
+        """Try again after `BACKOFF`; after five attempts it stays as failed. Conflict if the lease was lost."""
+        given_up = job.attempts >= ATTEMPTS
+        wait = timedelta() if given_up else BACKOFF[job.attempts - 1]
+        self._report(
+            job,
+            "status = ?3, due_at = ?4, error = ?5 WHERE id = ?1 AND token = ?2 AND status = 'leased'",
+            "failed" if given_up else "ready",
+            micros((now or now_utc()) + wait),
+            _storable(error),
+        )
+
+    def failed(self) -> list[Job]:
+        """Every job that was given up, the oldest first, each with its last `error`."""
+        with self._database.read() as connection:
+            rows = connection.execute(f"SELECT {COLUMNS} FROM jobs WHERE status = 'failed' ORDER BY seq").fetchall()
+        return [_job(row) for row in rows]
+
+    def drain(
+        self, handlers: Mapping[str, Callable[[Job], None]], *, limit: int = 10, now: datetime | None = None
+    ) -> int:
+        """Run up to `limit` due jobs of the kinds that have a handler; returns how many completed.
+
+        A handler that raises fails its job, which is logged and tried again later; the other jobs run. A handler that
+        takes longer than the lease of a minute should call `heartbeat`.
+        """
+        completed = 0
+        for _ in range(limit):
+            job = self.claim(list(handlers), now=now)
+            if job is None:
+                break
+            completed += self._run(job, handlers[job.kind], now)
+        return completed
+
+    def _run(self, job: Job, handler: Callable[[Job], None], now: datetime | None) -> bool:
+        try:
+            handler(job)
+        except Exception as error:  # a handler may raise anything; it is kept with the job and logged
+            log.warning("job %s (%s), attempt %d failed: %s", job.id, job.kind, job.attempts, error)
+            report = partial(self.fail, job, f"{type(error).__name__}: {error}", now=now)
+            done = False
+        else:
+            report, done = partial(self.complete, job), True
+        try:
+            report()
+        except Conflict as lost:
+            log.warning("%s", lost)
+            return False
+        return done
+
+    def _report(self, job: Job, change: str, *values: int | str) -> None:
+        """`change` is one of the constants above, never input."""
+        with self._database.write() as connection:
+            connection.execute(f"UPDATE jobs SET {change}", (job.id, job.token, *values))
+            if connection.changes():
+                return
+            token = one(connection, "SELECT token FROM jobs WHERE id = ?", job.id)
+        raise Conflict(f"the lease on job {job.id} ({job.kind}) was lost; nothing was written", winner=token)
+
+
+def enqueue_job(
+    connection: apsw.Connection, identity: Identity, kind: str, payload: Mapping[str, Any], *, key: str | None = None
+) -> str:
+    """`Jobs.enqueue` inside the caller's transaction: the job exists if and only if what asked for it does."""
+    owner = (identity.tenant, identity.user)
+    if key is not None:
+        known = one(connection, "SELECT id FROM jobs WHERE tenant = ? AND user = ? AND key = ?", *owner, key)
+        if known is not None:
+            return str(known)
+    id = new_id("job")
+    connection.execute(
+        "INSERT INTO jobs (id, tenant, user, key, kind, payload, due_at) VALUES (?, ?, ?, ?, ?, ?, 0)",
+        (id, *owner, key, kind, _plain(kind, payload)),
+    )
+    return id
+
+
+def _plain(kind: str, payload: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(payload))
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"the payload of a {kind!r} job must be plain JSON of ids and small values: {error}"
+        ) from error
+
+
+def _storable(error: str) -> str:
+    """The error in one line that SQLite's text can hold."""
+    return " ".join(error.split())[:ERROR_LENGTH].replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def _job(row: tuple[Any, ...]) -> Job:
+    id, kind, payload, attempts, token, tenant, user, error = row
+    return Job(
+        id=id,
+        kind=kind,
+        payload=json.loads(payload),
+        attempts=attempts,
+        token=token,
+        tenant=tenant,
+        user=user,
+        error=error,
+    )

@@ -1,0 +1,41 @@
+"""Whose a thread is. Every table that belongs to a thread asks here, inside its own transaction."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import apsw
+
+from everthread.errors import AccessDenied
+from everthread.stores.identity import Identity, thread_name_check
+from everthread.stores.record import now_utc
+from everthread.stores.sqlite.times import micros
+
+__all__ = ["Memory", "bind_thread", "owns_thread"]
+
+Memory = Literal["on", "read", "off"]
+
+
+def owns_thread(connection: apsw.Connection, identity: Identity, thread_id: str) -> bool:
+    """True for a thread of this user, False for one that nobody has used yet.
+
+    Raises AccessDenied for anyone else's, in the same words for another user and another tenant (R294).
+    """
+    row = connection.execute("SELECT tenant, user FROM threads WHERE thread_id = ?", (thread_id,)).fetchone()
+    if row is not None and row != (identity.tenant, identity.user):
+        raise AccessDenied(
+            f"thread {thread_id!r} is not this user's; thread_config(identity, name) makes an id that is"
+        )
+    return row is not None
+
+
+def bind_thread(connection: apsw.Connection, identity: Identity, thread_id: str, name: str | None = None) -> None:
+    """Make the thread this user's if nobody has it, and give it `name` if there is one; AccessDenied as above."""
+    thread_name_check(thread_id)
+    if not owns_thread(connection, identity, thread_id):
+        connection.execute(
+            "INSERT INTO threads (thread_id, tenant, user, bound_at) VALUES (?, ?, ?, ?)",
+            (thread_id, identity.tenant, identity.user, micros(now_utc())),
+        )
+    if name is not None:
+        connection.execute("UPDATE threads SET name = ? WHERE thread_id = ?", (thread_name_check(name), thread_id))

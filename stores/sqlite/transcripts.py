@@ -1,0 +1,333 @@
+"""Everything said, as it was said: the raw evidence of a store's threads, and its rows in the search index."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import apsw
+
+from everthread.errors import UsageError
+from everthread.stores.contract import ThreadInfo
+from everthread.stores.identity import Identity
+from everthread.stores.record import Evidence, now_utc
+from everthread.stores.scoring import Document
+from everthread.stores.sqlite.artifacts import erase_artifacts_of
+from everthread.stores.sqlite.database import Database, Rows, one
+from everthread.stores.sqlite.inbox import erase_inputs
+from everthread.stores.sqlite.indexing import Indexer
+from everthread.stores.sqlite.jobs import enqueue_job
+from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space
+from everthread.stores.sqlite.tasks import erase_tasks_of
+from everthread.stores.sqlite.threads import Memory, bind_thread, owns_thread
+from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.sqlite.values import as_blob, as_text, offset_of, zoned
+
+__all__ = ["INDEXED_CHARACTERS", "Transcripts", "searchable"]
+
+log = logging.getLogger(__name__)
+
+INDEXED_CHARACTERS = 65_536
+"""What of one message can be searched: its first 64 K characters. All of it is kept."""
+BATCH = 1_000
+"""Messages that are embedded in one call."""
+
+COLUMNS = "thread_id, message_id, role, source, speaker, text, payload, at, at_offset"
+
+INSERT = f"""
+INSERT INTO messages ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (thread_id, message_id) DO NOTHING RETURNING seq
+"""
+KNOWN = "SELECT message_id FROM messages WHERE thread_id = ? AND message_id IN (SELECT value FROM json_each(?))"
+READ = f"SELECT {COLUMNS} FROM messages WHERE thread_id = ? AND erased_at IS NULL AND seq > ? ORDER BY seq LIMIT ?"
+LOOKUP = f"SELECT seq, {COLUMNS} FROM messages WHERE erased_at IS NULL AND seq IN (SELECT value FROM json_each(?))"
+ALL = f"""
+SELECT seq, tenant, user, {COLUMNS} FROM messages JOIN threads USING (thread_id)
+WHERE messages.erased_at IS NULL AND seq > ? ORDER BY seq LIMIT ?
+"""
+THREADS = """
+SELECT threads.thread_id, name, memory, count(seq), min(at), max(at)
+FROM threads LEFT JOIN messages ON messages.thread_id = threads.thread_id AND messages.erased_at IS NULL
+WHERE tenant = ? AND user = ?
+GROUP BY threads.thread_id
+HAVING count(seq) > 0 OR threads.erased_at IS NULL
+ORDER BY coalesce(max(at), bound_at) DESC, threads.thread_id
+"""
+ERASE = """
+UPDATE messages
+SET role = '', source = '', speaker = NULL, text = x'', payload = NULL, at = 0, at_offset = 0, erased_at = ?1
+WHERE thread_id = ?2 AND erased_at IS NULL AND (?3 IS NULL OR message_id IN (SELECT value FROM json_each(?3)))
+RETURNING seq
+"""
+
+
+class Transcripts:
+    """The transcripts of a store. Each message is in the search index from the moment it is kept; its id there is its
+    number in the whole store, so that one user's messages can be found together and read back (`lookup`)."""
+
+    def __init__(self, database: Database, index: SearchIndex, indexer: Indexer) -> None:
+        self._database = database
+        self._index = index
+        self._indexer = indexer
+
+    # -------------------------------------------------------------------------------------------------------- threads
+
+    def bind(self, identity: Identity, thread_id: str, *, name: str | None = None) -> None:
+        """Make the thread this identity's at first use; AccessDenied if it is another user's (R23)."""
+        with self._database.read() as connection:
+            if owns_thread(connection, identity, thread_id) and name is None:
+                return
+        with self._database.write() as connection:
+            bind_thread(connection, identity, thread_id, name)
+
+    def threads(self, identity: Identity) -> list[ThreadInfo]:
+        """This user's threads, the most recent first; one that was erased is listed again when it is used again."""
+        with self._database.read() as connection:
+            rows: Rows = connection.execute(THREADS, (identity.tenant, identity.user)).fetchall()
+        return [
+            ThreadInfo(
+                thread_id=thread_id,
+                name=name,
+                messages=count,
+                first_at=None if first is None else moment(first),
+                last_at=None if last is None else moment(last),
+                memory=memory,
+            )
+            for thread_id, name, memory, count, first, last in rows
+        ]
+
+    def set_memory(self, identity: Identity, thread_id: str, memory: Memory) -> None:
+        """Choose whether this thread reads and writes memory, only reads it, or neither (R288); binds the thread."""
+        if memory not in ("on", "read", "off"):
+            raise UsageError(f'memory must be "on", "read" or "off", not {memory!r}')
+        with self._database.write() as connection:
+            bind_thread(connection, identity, thread_id)
+            connection.execute("UPDATE threads SET memory = ? WHERE thread_id = ?", (memory, thread_id))
+
+    def memory_of(self, identity: Identity, thread_id: str) -> Memory:
+        """What was chosen for this thread; `on` when nothing was. AccessDenied if it is another user's."""
+        with self._database.read() as connection:
+            owns_thread(connection, identity, thread_id)
+            chosen: Memory | None = one(connection, "SELECT memory FROM threads WHERE thread_id = ?", thread_id)
+        return chosen or "on"
+
+    # ------------------------------------------------------------------------------------------------------- messages
+
+    def append(self, identity: Identity, evidence: Sequence[Evidence]) -> int:
+        """Add what is new, in this order, and return how many were; binds the threads. All or nothing.
+
+        A message that was erased is not added again. Raises AccessDenied when one of the threads is another user's,
+        UsageError when a payload is not plain JSON. When the embedder fails, the messages are kept and found by
+        keywords, and a job embeds them later.
+        """
+        fresh = self._unknown(identity, evidence)
+        if not fresh:
+            return 0
+        rows = [_to_row(said) for said in fresh]
+        # Embedding takes as long as it takes: never inside the transaction.
+        prepared = [self._indexer.prepare([_document("", said) for said in part]) for part in _batches(fresh)]
+        space = evidence_space(identity)
+        with self._database.write() as connection:
+            for thread_id in {said.thread_id for said in fresh}:
+                bind_thread(connection, identity, thread_id)
+            # None for a message that another writer has added meanwhile
+            numbers = [connection.execute(INSERT, row).fetchone() for row in rows]
+            found = (row for part in prepared for row in self._indexer.settle(connection, part))
+            self._index.put(connection, space, list(_numbered(found, numbers, fresh)))
+            failure = next((part.failure for part in prepared if part.failure), None)
+            if failure:
+                log.warning(
+                    "the embedder failed; %d messages are found by keywords until it answers: %s", len(fresh), failure
+                )
+                enqueue_job(connection, identity, "embed", {"space": space})
+        return sum(number is not None for number in numbers)
+
+    def read(
+        self, identity: Identity, thread_id: str, *, after: str | None = None, limit: int | None = None
+    ) -> list[Evidence]:
+        """The thread's messages in the order they were appended: all, or the first `limit` after the message `after`.
+
+        Raises AccessDenied if the thread is another user's, UsageError if it has never had a message `after`.
+        """
+        with self._database.read() as connection:
+            if not owns_thread(connection, identity, thread_id):
+                return []
+            start = 0 if after is None else _number_of(connection, thread_id, after)
+            rows = connection.execute(READ, (thread_id, start, -1 if limit is None else limit)).fetchall()
+        return [_from_row(row) for row in rows]
+
+    # -------------------------------------------------------------------------------------------------------- erasure
+
+    def erase(self, identity: Identity, thread_id: str, *, reason: str) -> int:
+        """Erase the thread's transcript and all else that it left; returns how many messages are gone.
+        See `erase_thread`."""
+        return self.erase_thread(identity, thread_id, reason=reason)["evidence"]
+
+    def erase_thread(self, identity: Identity, thread_id: str, *, reason: str) -> dict[str, int]:
+        """Erase a thread's messages, index rows, artifacts, tasks, waiting inputs and name, in one transaction.
+
+        Returns how many of each are gone, by kind: evidence, index, artifacts, tasks, inbox. Ids stay: the thread is
+        still this user's, and what was erased is not appended or admitted again. AccessDenied if it is another user's.
+        """
+        if not reason.strip():
+            raise UsageError("erase needs a reason; it is kept with the thread")
+        with self._database.write() as connection:
+            if not owns_thread(connection, identity, thread_id):
+                return dict.fromkeys(("evidence", "index", "artifacts", "tasks", "inbox"), 0)
+            evidence, index = self._erase(connection, identity, thread_id, None)
+            gone = {
+                "evidence": evidence,
+                "index": index,
+                "artifacts": erase_artifacts_of(connection, identity, thread_id),
+                "tasks": erase_tasks_of(connection, identity, thread_id),
+                "inbox": erase_inputs(connection, thread_id),
+            }
+            connection.execute(
+                "UPDATE threads SET name = NULL, erased_at = ?, erased_because = ? WHERE thread_id = ?",
+                (micros(now_utc()), as_blob(reason).decode("utf-8", "replace"), thread_id),
+            )
+        self._index.forget()
+        return gone
+
+    def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
+        """Erase these messages, whole, and their index rows; returns how many are gone. They are not appended again.
+        AccessDenied if the thread is another user's."""
+        with self._database.write() as connection:
+            if not owns_thread(connection, identity, thread_id):
+                return 0
+            evidence, _ = self._erase(connection, identity, thread_id, json.dumps(list(message_ids)))
+        self._index.forget()
+        return evidence
+
+    def _erase(
+        self, connection: apsw.Connection, identity: Identity, thread_id: str, message_ids: str | None
+    ) -> tuple[int, int]:
+        """(messages, index rows) that are gone; `message_ids` is a JSON array, None for all."""
+        numbers = connection.execute(ERASE, (micros(now_utc()), thread_id, message_ids)).fetchall()
+        removed = self._index.delete(connection, evidence_space(identity), [str(number) for (number,) in numbers])
+        return len(numbers), removed
+
+    # ---------------------------------------------------------------------------------------------------------- index
+
+    def lookup(self, connection: apsw.Connection, keys: Sequence[str]) -> list[Evidence]:
+        """The messages behind ids of the search index, in that order; those that are gone are left out.
+
+        It asks for no identity: the ids come from that identity's own space of the index.
+        """
+        found = {seq: _from_row(row) for seq, *row in connection.execute(LOOKUP, (_numbers(keys),))}
+        return [found[int(key)] for key in keys if int(key) in found]
+
+    def documents(self, connection: apsw.Connection, keys: Sequence[str]) -> list[Document]:
+        """What to index for these ids, in that order; those that are gone are left out."""
+        found = {seq: _from_row(row) for seq, *row in connection.execute(LOOKUP, (_numbers(keys),))}
+        return [_document(key, found[int(key)]) for key in keys if int(key) in found]
+
+    def all_documents(self) -> Iterator[tuple[str, list[Document]]]:
+        """Everything that belongs in the index, to build it anew: (space, documents in order), in batches."""
+        after = 0
+        while True:
+            with self._database.read() as connection:
+                rows: Rows = connection.execute(ALL, (after, BATCH)).fetchall()
+            if not rows:
+                return
+            spaces: dict[str, list[Document]] = {}
+            for seq, tenant, user, *row in rows:
+                said = _from_row(row)
+                if _has_words(said):
+                    space = evidence_space(Identity(tenant=tenant, user=user))
+                    spaces.setdefault(space, []).append(_document(str(seq), said))
+            yield from spaces.items()
+            after = rows[-1][0]
+
+    def _unknown(self, identity: Identity, evidence: Sequence[Evidence]) -> list[Evidence]:
+        """What is not here yet, each message once. AccessDenied before anything is embedded."""
+        first = {(said.thread_id, said.message_id): said for said in reversed(evidence)}
+        threads: dict[str, list[str]] = {}
+        for thread_id, message_id in first:
+            threads.setdefault(thread_id, []).append(message_id)
+        known: set[tuple[str, str]] = set()
+        with self._database.read() as connection:
+            for thread_id, message_ids in threads.items():
+                owns_thread(connection, identity, thread_id)
+                rows = connection.execute(KNOWN, (thread_id, json.dumps(message_ids)))
+                known.update((thread_id, message_id) for (message_id,) in rows)
+        return [said for key, said in reversed(first.items()) if key not in known]
+
+
+def searchable(text: str) -> str:
+    """What of a text goes into the index: its first 64 K characters, without what an index cannot hold."""
+    return text[:INDEXED_CHARACTERS].replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def _has_words(said: Evidence) -> bool:
+    """A message of tool calls alone has no text, and would only stand between its neighbours."""
+    return bool(searchable(said.text).strip())
+
+
+def _document(id: str, said: Evidence) -> Document:
+    speaker = searchable(said.speaker) if said.speaker else None
+    return Document(id, searchable(said.text), speaker=speaker, date=said.at, group=said.thread_id)
+
+
+def _numbered(
+    rows: Iterable[SearchRow], numbers: Iterable[tuple[int] | None], said: Iterable[Evidence]
+) -> Iterator[SearchRow]:
+    """The search rows of the messages that were added and have words, under the messages' numbers."""
+    for row, number, message in zip(rows, numbers, said, strict=True):
+        if number is not None and _has_words(message):
+            yield row._replace(id=str(number[0]))
+
+
+def _batches(evidence: Sequence[Evidence]) -> Iterator[Sequence[Evidence]]:
+    return (evidence[start : start + BATCH] for start in range(0, len(evidence), BATCH))
+
+
+def _numbers(keys: Sequence[str]) -> str:
+    return json.dumps([int(key) for key in keys])
+
+
+def _number_of(connection: apsw.Connection, thread_id: str, message_id: str) -> int:
+    sql = "SELECT seq FROM messages WHERE thread_id = ? AND message_id = ?"
+    number: int | None = one(connection, sql, thread_id, message_id)
+    if number is None:
+        raise UsageError(
+            f"thread {thread_id!r} has no message {message_id!r} in its transcript; leave out `after` to read all"
+        )
+    return number
+
+
+def _to_row(said: Evidence) -> tuple[Any, ...]:
+    return (
+        said.thread_id,
+        said.message_id,
+        said.role,
+        said.source,
+        None if said.speaker is None else as_blob(said.speaker),
+        as_blob(said.text),
+        None if said.payload is None else _json_blob(said),
+        micros(said.at),
+        offset_of(said.at),
+    )
+
+
+def _json_blob(said: Evidence) -> bytes:
+    try:
+        return as_blob(json.dumps(said.payload, ensure_ascii=False, separators=(",", ":")))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the payload of message {said.message_id!r} is not plain JSON: {error}") from error
+
+
+def _from_row(row: Sequence[Any]) -> Evidence:
+    thread_id, message_id, role, source, speaker, text, payload, at, offset = row
+    return Evidence(
+        thread_id=thread_id,
+        message_id=message_id,
+        role=role,
+        source=source,
+        speaker=None if speaker is None else as_text(speaker),
+        text=as_text(text),
+        payload=None if payload is None else json.loads(as_text(payload)),
+        at=zoned(at, offset),
+    )
