@@ -88,7 +88,7 @@ class Database:
         if version == newest:
             return
         connection.execute("BEGIN IMMEDIATE")
-        with connection:
+        try:
             version = one(connection, "PRAGMA user_version")
             for number, script in scripts:
                 if number > version:
@@ -96,6 +96,10 @@ class Database:
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={newest}")
             connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
