@@ -18,7 +18,7 @@ from langgraph.runtime import Runtime
 from everthread.graphs.gate import MemoryGraph
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, memory_tools
 from everthread.nodes.compact import Summariser
-from everthread.nodes.extract import Extractor
+from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.reason import OfflineModel, calls_tools, overflowed, tool_node
 from everthread.nodes.restore import ProjectInstructions
 from everthread.nodes.state import MemoryState
@@ -51,7 +51,7 @@ def create_memory_agent(
     """
     own = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
     all_tools = [*own, *(memory_tools() if recall != "automatic" else [])]
-    extractor = extractor or default_extractor()
+    extractor = extractor or RuleExtractor()
     reason = Reason(model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens)
     keep_tokens = keep_tokens or reason.max_tokens // 2
     consolidate = Consolidate()

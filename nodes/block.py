@@ -1,7 +1,7 @@
 """The memory block: what the model is shown of long-term memory, as reference data and never as instruction.
 
-Each line carries owner, type, source, date and how sure it is (R196 to R198). A statement cannot leave its line or close
-the block: it is data, whatever it says.
+Each line carries owner, type, source, date and how sure it is (R196 to R198). A statement cannot leave its line or
+close the block: it is data, whatever it says.
 """
 
 from __future__ import annotations

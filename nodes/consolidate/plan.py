@@ -31,7 +31,7 @@ def plan_expiry(records: Sequence[Record], now: datetime) -> list[Change]:
 def plan_merge(records: Sequence[Record]) -> list[Change]:
     """For records of one scope that say the same: the oldest is confirmed by each other's source, the others end.
 
-    "The same" is the normalised statement; numbers, dates and negations are part of it. Nothing is merged by similarity.
+    "The same" is the normalised statement: numbers, dates and negations are part of it. Likeness merges nothing.
     """
     same: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in sorted(records, key=lambda record: (record.recorded_at, record.id)):

@@ -1,7 +1,8 @@
 """Memory on demand: tools that a model calls. Identity comes from the runtime, never from an argument (R163, R294).
 
-Results are kept in the thread as references and read again when a request is assembled, so that an erased memory is not
-in an old tool result either. A call that runs again after a crash does nothing twice: its key is the thread and the call.
+Results are kept in the thread as references and read again when a request is assembled, so that an erased memory is
+not in an old tool result either. A call that runs again after a crash does nothing twice: its key is the thread and
+the call.
 """
 
 from __future__ import annotations

@@ -24,18 +24,18 @@ from everthread.stores.text import cjk_share
 __all__ = ["OfflineModel"]
 
 LINE = re.compile(r"^- \[(?P<marks>[^\n]*?)\] (?P<statement>[^\n]*) \(memory (?P<id>mem_[0-9a-f]{32})\)$", re.M)
-REMEMBER = re.compile(
-    r"^\s*(?:please\s+)?remember\b(?:\s+that)?[\s:,]+(?P<what>.+)|^\s*(?:请|請)?(?:你)?记住[\s:：,，]*(?P<zh>.+)",
-    re.I | re.S,
+REMEMBER = (
+    re.compile(r"^\s*(?:please\s+)?remember\b(?:\s+that)?[\s:,]+(?P<what>.+)", re.I | re.S),
+    re.compile(r"^\s*[请請]?你?[记記]住[\s:：,，]*(?P<what>.+)", re.S),
 )
-FORGET = re.compile(
-    r"^\s*(?:please\s+)?forget\b(?:\s+(?:about|that|what I said about))?[\s:,]+(?P<what>.+)|^\s*(?:请|請)?(?:你)?(?:忘记|忘掉)[\s:：,，]*(?P<zh>.+)",
-    re.I | re.S,
+FORGET = (
+    re.compile(r"^\s*(?:please\s+)?forget\b(?:\s+(?:about|that|what I said about))?[\s:,]+(?P<what>.+)", re.I | re.S),
+    re.compile(r"^\s*[请請]?你?忘[记記掉][\s:：,，]*(?P<what>.+)", re.S),
 )
 
 
 class OfflineModel(BaseChatModel):
-    """Answers from the recalled block; `remember ...` and `forget ...` call memory_save, memory_search, memory_forget."""
+    """Answers from the recalled block. `remember ...` calls memory_save; `forget ...` searches, then memory_forget."""
 
     tool_names: frozenset[str] = frozenset()
     """The tools it may call."""
@@ -80,9 +80,10 @@ class OfflineModel(BaseChatModel):
         return AIMessage(content=result.text.split("\n<memory_context>")[0])
 
 
-def _wish(pattern: re.Pattern[str], said: str) -> str | None:
-    match = pattern.match(said)
-    return (match["what"] or match["zh"]).strip() if match else None
+def _wish(patterns: Sequence[re.Pattern[str]], said: str) -> str | None:
+    """What the user wants remembered or forgotten; None when they did not ask for it."""
+    match = next((match for pattern in patterns if (match := pattern.match(said))), None)
+    return match["what"].strip() if match else None
 
 
 def _call(messages: Sequence[BaseMessage], name: str, arguments: dict[str, Any]) -> AIMessage:

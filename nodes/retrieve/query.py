@@ -16,8 +16,9 @@ FEW_TERMS = 3
 
 
 def query_of(messages: Sequence[AnyMessage]) -> str:
-    """The text to search for: the newest user message, after the one before it when it has few content words. Empty when
-    the user has said nothing."""
+    """The text to search for: the newest user message, after the one before it when it has few content words.
+
+    Empty when the user has said nothing."""
     said = [message.text for message in messages if isinstance(message, HumanMessage) and not is_marked(message)]
     if not said:
         return ""
