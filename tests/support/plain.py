@@ -1,0 +1,68 @@
+"""What the tests of plain items stand on: a store that is nothing but items, a table of vectors, a clock to turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+
+from everthread.stores.record import now_utc
+from everthread.stores.sqlite.database import Database
+from everthread.stores.sqlite.items import Items
+
+__all__ = ["Clock", "PlainStore", "TableEmbeddings"]
+
+
+class PlainStore(BaseStore):
+    """A LangGraph store over one database file, with items and nothing else."""
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        clock: Callable[[], datetime] = now_utc,
+    ) -> None:
+        self.ttl_config = ttl
+        self.items = Items(database, index=index, ttl=ttl, clock=clock)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return self.items.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await self.items.abatch(ops)
+
+
+class TableEmbeddings(Embeddings):
+    """Looks vectors up, and remembers what it was asked; a text that is not in the table is a KeyError."""
+
+    def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        self.vectors = vectors
+        self.documents: list[str] = []
+        self.queries: list[str] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.documents.extend(texts)
+        return [list(self.vectors[text]) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        self.queries.append(text)
+        return list(self.vectors[text])
+
+
+class Clock:
+    """A time that moves only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, minutes: float) -> None:
+        self.now += timedelta(minutes=minutes)
