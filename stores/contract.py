@@ -74,6 +74,12 @@ class Artifacts(Protocol):
     def get(self, identity: Identity, artifact_id: str) -> Artifact | None:
         """The artifact, or None when it does not exist (for this tenant and user)."""
 
+    def of_thread(self, identity: Identity, thread_id: str) -> list[Artifact]:
+        """What was put in a thread, the oldest first; AccessDenied if the thread is another user's."""
+
+    def erase(self, identity: Identity, artifact_ids: Sequence[str]) -> int:
+        """Erase these artifacts of this user, in whatever threads they were put; returns how many are gone."""
+
 
 class ThreadInfo(Frozen):
     """One thread, as `everthread threads` lists it."""
@@ -122,6 +128,9 @@ class Transcripts(Protocol):
     def erase(self, identity: Identity, thread_id: str, *, reason: str) -> int:
         """Erase the thread's transcript and its index, and its artifacts, tasks and waiting inputs; returns how many
         messages are gone. The thread stays bound to its user, and what was erased is not appended again."""
+
+    def erase_thread(self, identity: Identity, thread_id: str, *, reason: str) -> dict[str, int]:
+        """The same, and how many of each kind are gone: evidence, index, artifacts, tasks, inbox."""
 
     def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
         """Erase these messages and their index rows; returns how many are gone. They are not appended again."""

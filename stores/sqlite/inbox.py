@@ -58,7 +58,7 @@ class Inbox:
     def promote(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> None:
         """Mark inputs as part of the thread; their text is dropped here.
 
-        Ids that do not wait are passed over, so that a node may run again. AccessDenied if the thread is another user's.
+        Ids that do not wait are passed over, so that a node may run again. AccessDenied if the thread is another's.
         """
         with self._database.write() as connection:
             if owns_thread(connection, identity, thread_id):
