@@ -21,11 +21,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property, lru_cache
 from hashlib import blake2b
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everthread.errors import StoreError
 from everthread.stores.text import cjk_share, query_terms, terms
 
 __all__ = ["Corpus", "Document", "Query", "Scores", "encode", "pieces"]
@@ -41,9 +43,9 @@ B_WINDOW = 0.75
 DENSE_SHARE = 0.7
 """Share of the vectors in the fused score; keywords have the rest."""
 CJK_DENSE_SHARE = 0.28
-"""The same for a query that is CJK by more than `CJK_QUERY`: bigrams are precise there, a small embedder is not."""
-CJK_QUERY = 0.3
-"""From this share of CJK characters a query counts as CJK."""
+"""The same for a query that is CJK by more than `CJK_TEXT`: bigrams are precise there, a small embedder is not."""
+CJK_TEXT = 0.3
+"""Above this share of CJK characters a text counts as CJK."""
 CONTEXT_SHARE = 0.3
 """Share of the three-turn context inside the dense score; the best chunk has the rest."""
 WINDOW_SHARE = 0.4
@@ -54,8 +56,21 @@ THREAD_BEST = 3
 """How many of a thread's documents speak for it."""
 SPEAKER_BONUS = 0.05
 """What is added to the only speaker that the query names."""
+RARITY_PRIOR = 50
+"""Coverage counts rarity as if this many documents without the term were there: in a small corpus a term that is found
+must not look common beside one that is not."""
 MEAN_PRIOR = 20
 """The mean vector is shrunk as if this many zero vectors were in the corpus: a small one is hardly centred."""
+LONG_QUERY = 8
+"""A query of more terms is rarely about all of them: coverage is taken of the geometric mean between all of its weight
+and that of its heaviest `LONG_QUERY` terms."""
+COVERAGE_SHARE = 0.6
+"""Share of coverage in the absolute relevance; likeness of meaning has the rest, or coverage all where vectors lack."""
+UNRELATED_COSINE = {False: 0.08, True: 0.45}
+"""Mean cosine of the built-in embedder between unrelated texts, for a Latin and for a CJK query."""
+UNRELATED_PRIOR = 20
+"""`UNRELATED_COSINE` counts as this many documents of the corpus, whose own mean takes over as it grows: so another
+embedder's level is learnt, and one topic in a small corpus does not hide itself."""
 CHUNK = 100
 """Characters of a piece to embed: whole sentences up to this length."""
 MAX_PIECES = 64
@@ -89,10 +104,12 @@ class Scores(NamedTuple):
     cosine: Floats
     """Raw cosine of the best chunk, not centred: absolute, so that it can be compared with a floor."""
     coverage: Floats
-    """Share of the query's term weight (by rarity) that the document contains: absolute, from 0 to 1."""
+    """Share of the query's term weight (by rarity; of a long query the heavier part) that the document contains: absolute,
+    from 0 to 1."""
     relevance: Floats
-    """Absolute evidence from 0 to 1 that the document answers the query, from `cosine` and `coverage`: what a floor and
-    `ranking.weigh` take."""
+    """`fused` times the best absolute evidence (`coverage` and `cosine` above the level of unrelated texts) that any
+    document shows: the order of `fused`, on a scale that means the same for every query. What `ranking.weigh` and its
+    floor take."""
 
 
 # ---------------------------------------------------------------------------------------------------------- encoding
@@ -141,8 +158,8 @@ def date_terms(date: datetime) -> list[str]:
 
 
 VERSION = 1
-_HEAD = struct.Struct("<BxHHHII")
-"""version, date terms, pieces, dimensions, body terms, length of the body in terms."""
+_HEAD = struct.Struct("<B?HHHII")
+"""version, is it CJK, date terms, pieces, dimensions, body terms, length of the body in terms."""
 
 
 def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
@@ -163,7 +180,7 @@ def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
     scale = np.abs(rows).max(axis=1, initial=1e-9) / 127
     return b"".join(
         (
-            _HEAD.pack(VERSION, len(date), len(rows), rows.shape[1], len(body), len(words)),
+            _HEAD.pack(VERSION, _is_cjk(document.text), len(date), len(rows), rows.shape[1], len(body), len(words)),
             np.fromiter(body.keys(), "<u4", len(body)).tobytes(),
             np.fromiter(date.keys(), "<u4", len(date)).tobytes(),
             scale.astype("<f4").tobytes(),
@@ -178,6 +195,7 @@ def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
 class _Row(NamedTuple):
     """A decoded blob."""
 
+    cjk: bool
     terms: NDArray[np.uint32]
     counts: NDArray[np.uint16]
     date_terms: NDArray[np.uint32]
@@ -189,9 +207,9 @@ class _Row(NamedTuple):
 
 
 def _decode(blob: bytes) -> _Row:
-    version, dates, count, dims, body, length = _HEAD.unpack_from(blob)
+    version, cjk, dates, count, dims, body, length = _HEAD.unpack_from(blob)
     if version != VERSION:
-        raise ValueError(f"index row of format {version}, expected {VERSION}: rebuild the search index")
+        raise ValueError(f"format {version} instead of {VERSION}")
     at = _HEAD.size
 
     def take(kind: str, n: int) -> NDArray[Any]:
@@ -203,10 +221,14 @@ def _decode(blob: bytes) -> _Row:
     term_ids, date_ids, scales = take("<u4", body), take("<u4", dates), take("<f4", count)
     counts, date_counts, sizes = take("<u2", body), take("<u2", dates), take("<u2", count)
     vectors = take("i1", count * dims).reshape(count, dims)
-    return _Row(term_ids, counts, date_ids, date_counts, length, scales, sizes, vectors)
+    return _Row(cjk, term_ids, counts, date_ids, date_counts, length, scales, sizes, vectors)
 
 
 # ----------------------------------------------------------------------------------------------------------- scoring
+
+
+def _is_cjk(text: str) -> bool:
+    return cjk_share(text) > CJK_TEXT
 
 
 class Query(NamedTuple):
@@ -227,7 +249,12 @@ class Query(NamedTuple):
     @property
     def dense_share(self) -> float:
         """How much the vectors count for this query."""
-        return CJK_DENSE_SHARE if cjk_share(self.text) > CJK_QUERY else DENSE_SHARE
+        return CJK_DENSE_SHARE if self.cjk else DENSE_SHARE
+
+    @property
+    def cjk(self) -> bool:
+        """Whether it is asked in Chinese, Japanese or Korean."""
+        return _is_cjk(self.text)
 
 
 class Corpus:
@@ -242,8 +269,8 @@ class Corpus:
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[str, str, str | None, bytes]]) -> Corpus:
-        """A corpus of (id, group, speaker, blob); documents of a group in their order. ValueError for a blob of
-        another format version."""
+        """A corpus of (id, group, speaker, blob); documents of a group in their order. StoreError for a blob that is
+        damaged or of another format version."""
         ids: list[str] = []
         groups: list[str] = []
         speakers: list[str] = []
@@ -252,7 +279,10 @@ class Corpus:
             ids.append(document_id)
             groups.append(group)
             speakers.append(speaker or "")
-            decoded.append(_decode(blob))
+            try:
+                decoded.append(_decode(blob))
+            except (struct.error, ValueError) as error:
+                raise StoreError(f"index row of {document_id} cannot be read ({error}); rebuild the index") from error
         return cls(ids, groups, speakers, decoded)
 
     def __len__(self) -> int:
@@ -274,7 +304,8 @@ class Corpus:
             none = np.zeros(0, np.float32)
             return Scores(none, none, none, none, none, none)
         own, window, coverage = self._keywords.score(query.terms)
-        chunk, context, cosine = self._dense_of(query).score(query.vector)
+        vectors = self._dense_of(query)
+        chunk, context, cosine = vectors.score(query.vector)
         dense = np.maximum(0, (1 - CONTEXT_SHARE) * chunk + CONTEXT_SHARE * context)
         keyword, semantic = _by_best(own), _by_best(dense)
         share = query.dense_share if semantic.any() else 0.0
@@ -283,7 +314,10 @@ class Corpus:
             fused += WINDOW_SHARE * _by_best(window)
             fused += THREAD_SHARE * self._threads.prior(fused)
         fused += SPEAKER_BONUS * self._named_speaker(query.text)
-        return Scores(keyword, semantic, _by_best(fused), cosine, coverage, relevance(coverage, cosine))
+        fused = _by_best(fused)
+        meaning = vectors.meaning(cosine, query.cjk)
+        evidence = np.where(vectors.known, COVERAGE_SHARE * coverage + (1 - COVERAGE_SHARE) * meaning, coverage)
+        return Scores(keyword, semantic, fused, cosine, coverage, fused * np.float32(evidence.max()))
 
     @cached_property
     def _threads(self) -> _Threads:
@@ -377,25 +411,36 @@ class _Keywords:
         own = np.zeros(self._count, np.float32)
         window = np.zeros(self._count, np.float32)
         covered = np.zeros(self._count, np.float32)
-        asked = 0.0
+        asked: list[float] = []
         for term, weight in query.items():
             counts = np.zeros(self._count, np.float32)
             self._body.add_to(counts, term)
             near = self._threads.windowed(counts) if self._threads.exist else counts.copy()
             self._date.add_to(counts, term)
             self._date.add_to(near, term)
-            rarity = weight * self._add(own, counts, self._own_norm, weight)
-            self._add(window, near, self._window_norm, weight)
-            asked += rarity
-            covered[counts > 0] += rarity
-        return own, window, covered / np.float32(asked or 1)
+            hits = np.flatnonzero(counts)
+            self._add(own, counts, self._own_norm, weight, hits)
+            self._add(window, near, self._window_norm, weight, np.flatnonzero(near))
+            rarity = weight * _idf(self._count + RARITY_PRIOR, len(hits))
+            asked.append(rarity)
+            covered[hits] += rarity
+        return own, window, np.minimum(1, covered / np.float32(_to_cover(asked)))
 
-    def _add(self, total: Floats, counts: Floats, norm: Floats, weight: float) -> float:
-        """Add one term's BM25 and return its rarity (idf)."""
-        hits = np.flatnonzero(counts)
-        idf = float(np.log(1 + (self._count - len(hits) + 0.5) / (len(hits) + 0.5)))
-        total[hits] += weight * (K1 + 1) * idf * counts[hits] / (counts[hits] + norm[hits])
-        return idf
+    def _add(self, total: Floats, counts: Floats, norm: Floats, weight: float, hits: NDArray[np.int64]) -> None:
+        """Add one term's BM25 where it occurs."""
+        found = counts[hits]
+        total[hits] += weight * (K1 + 1) * _idf(self._count, len(hits)) * found / (found + norm[hits])
+
+
+def _idf(documents: int, containing: int) -> float:
+    """Rarity of a term; never negative, so a word in most documents still counts a little."""
+    return log(1 + (documents - containing + 0.5) / (containing + 0.5))
+
+
+def _to_cover(rarities: list[float]) -> float:
+    """The term weight that counts as the whole query: of a long one less than all, see `LONG_QUERY`."""
+    heaviest = sum(sorted(rarities)[-LONG_QUERY:])
+    return sqrt(sum(rarities) * heaviest) or 1.0
 
 
 def _length_norm(lengths: Floats, b: float) -> Floats:
@@ -425,6 +470,10 @@ class _Dense:
         self._count = len(rows)
         having = [n for n, row in enumerate(rows) if dims and row.vectors.shape[1] == dims and len(row.vectors)]
         self._having = np.array(having, np.int64)
+        self.known = np.zeros(self._count, bool)
+        """Which documents have vectors of this dimension."""
+        self.known[self._having] = True
+        self._cjk = np.array([row.cjk for row in rows])
         if not having:
             return
         chunks = np.array([len(rows[n].vectors) for n in having])
@@ -448,13 +497,14 @@ class _Dense:
         context[self._having] = (self._context @ _unit(vector - self._context_mean))[self._having]
         return chunk, context, cosine
 
+    def meaning(self, cosine: Floats, cjk: bool) -> Floats:
+        """How far each cosine rises above that of unrelated documents in the query's script, from 0 to 1."""
+        alike = cosine[self.known & (self._cjk == cjk)]
+        base = (alike.sum() + UNRELATED_PRIOR * UNRELATED_COSINE[cjk]) / (len(alike) + UNRELATED_PRIOR)
+        return np.asarray(np.clip((cosine - base) / max(1e-6, 1 - base), 0, 1), np.float32)
+
     def _best(self, likeness: Floats) -> Floats:
         return np.asarray(np.maximum.reduceat(likeness, self._starts), np.float32)
-
-
-def relevance(coverage: Floats, cosine: Floats) -> Floats:
-    """Absolute evidence from 0 to 1: how much of the question a text covers, in words or in meaning."""
-    return np.asarray(0.5 * coverage + 0.5 * np.clip(cosine, 0, 1), np.float32)
 
 
 def _unit(rows: Floats) -> Floats:

@@ -35,11 +35,17 @@ STOP_WORDS = frozenset(
     "what when where who whom which why with by from as it its this that these those their his her he she they i you "
     "we my your our me him them us mine yours about into than then so if not no can could would should will shall may "
     "might must there here just also any some get got s t d ll re ve m don "
-    # Chinese: particles, pronouns, copulas, question words
-    "的 了 是 我 你 他 她 它 们 在 有 和 就 不 也 都 吗 呢 吧 啊 哦 嗯 这 那 个 很 什么 怎么 我们 你们 他们 可以 没有 "
-    "自己 一个 这个 那个 觉得 感到 感觉 非常 时候".split()
+    # Chinese: particles, pronouns, copulas, question words, auxiliaries, and the characters that these are made of
+    "的 了 是 我 你 他 她 它 们 在 有 和 就 不 也 都 吗 呢 吧 啊 哦 嗯 嘛 呀 哈 哇 这 那 哪 个 些 样 "
+    "很 太 真 更 最 还 又 再 才 只 什 么 怎 谁 几 多 为 请 问 与 及 而 但 被 把 得 着 过 让 给 对 到 "
+    "想 要 会 能 可 以 说 知 道 去 来 没 自 己 觉 感 非 常 时 候 "
+    "什么 怎么 怎样 哪里 多少 为什么 如何 是否 我们 你们 他们 可以 没有 自己 "
+    "一个 这个 那个 觉得 感到 感觉 非常 时候".split()
 )
 """Words that say nothing about the topic, in both languages. Dropped from queries only: documents keep them."""
+
+CHARACTER_WEIGHT = 0.4
+"""Weight of a single CJK character in a query beside its bigrams (MADial zh MRR: 52.4 at 1, 53.9 at 0.4, 53.1 at 0)."""
 
 _stemmer = snowballstemmer.stemmer("porter")
 _stemming = Lock()
@@ -76,12 +82,21 @@ def terms(text: str) -> list[str]:
 def query_terms(text: str) -> dict[str, float]:
     """The terms of a question and their weights: stop words dropped unless nothing is left.
 
-    A word said c times weighs 2c/(c+1): 1 for once, 4/3 for twice, never as much as 2.
+    A word said c times weighs 2c/(c+1): 1 for once, 4/3 for twice, never as much as 2. A single character of an
+    unspaced script weighs `CHARACTER_WEIGHT` of that beside bigrams: they say more.
     """
     found = list(_tokens(text))
     telling = [term for term, word in found if not _says_nothing(word)]
     counts = Counter(telling or [term for term, _ in found])
-    return {term: 2 * count / (count + 1) for term, count in counts.items()}
+    bigrams = any(len(term) == 2 and _IS_UNSPACED.match(term) for term in counts)
+    return {
+        term: 2 * count / (count + 1) * (CHARACTER_WEIGHT if bigrams and _is_character(term) else 1)
+        for term, count in counts.items()
+    }
+
+
+def _is_character(term: str) -> bool:
+    return len(term) == 1 and _IS_UNSPACED.match(term) is not None
 
 
 def _says_nothing(word: str) -> bool:
