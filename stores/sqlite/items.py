@@ -96,7 +96,7 @@ PUT_VECTOR = "INSERT INTO item_vectors (item, field, part, vector) VALUES (?, ?,
 REFRESH = """
 UPDATE items
 SET expires_at = :now + CAST(ttl_minutes * 60000000 AS INTEGER)
-WHERE id = :id AND expires_at > :horizon
+WHERE id = :id
 """
 
 SWEEP = "DELETE FROM items WHERE expires_at <= ?"
@@ -170,20 +170,25 @@ class Items:
             return connection.changes()
 
     def _run(self, batch: Batch, embedded: Embedded | None) -> list[Result]:
-        now = _micros(self._clock())
-        moment = Moment(now, now if self._omit_expired else NEVER_EXPIRED)
         if batch.puts:
             with self._database.write() as connection:
+                moment = self._moment()
                 results, touched = _Reader(connection, moment, self._vectors, embedded).results(batch.ops)
                 _refresh(connection, moment, touched)
                 _write(connection, moment, batch, embedded)
             return results
         with self._database.read() as connection:
+            moment = self._moment()
             results, touched = _Reader(connection, moment, self._vectors, embedded).results(batch.ops)
         if touched:
             with self._database.write() as connection:
                 _refresh(connection, moment, touched)
         return results
+
+    def _moment(self) -> Moment:
+        """Now. Taken inside the transaction, so that a writer who waited is dated after the one it waited for."""
+        now = _micros(self._clock())
+        return Moment(now, now if self._omit_expired else NEVER_EXPIRED)
 
 
 class _Reader:
@@ -294,8 +299,7 @@ def _write(connection: apsw.Connection, moment: Moment, batch: Batch, embedded: 
 
 
 def _refresh(connection: apsw.Connection, moment: Moment, ids: Iterable[int]) -> None:
-    for item_id in ids:
-        connection.execute(REFRESH, {"id": item_id, "now": moment.now, "horizon": moment.horizon})
+    connection.executemany(REFRESH, [{"id": item_id, "now": moment.now} for item_id in ids])
 
 
 def _path(namespace: Namespace) -> str:

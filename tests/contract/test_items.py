@@ -443,7 +443,7 @@ def test_the_whole_value_is_embedded_when_no_field_is_configured(open_plain: Ope
 def test_an_item_with_several_vectors_is_found_once_by_the_nearest(open_plain: Open) -> None:
     embeddings = TableEmbeddings(COLOURS)
     store = open_plain(index=IndexConfig(dims=3, embed=embeddings, fields=["texts[*]"]))
-    store.put(("n",), "mixed", {"texts": ["green", "red"]})
+    store.put(("n",), "mixed", {"texts": ["green", "red", "nothing"]})
     store.put(("n",), "plain", {"texts": ["orange"]})
     found = store.search(("n",), query="red", limit=2)
     assert {item.key: item.score for item in found} == pytest.approx({"mixed": 1.0, "plain": 0.8})
@@ -653,6 +653,16 @@ def test_reading_prolongs_an_items_life_when_that_is_wanted(
         store.search(("n",), limit=1, offset=1, refresh_ttl=asked)
     clock.forward(1.5)
     assert keys(store.search(("n",), refresh_ttl=False)) == (["read"] if prolonged else [])
+
+
+def test_a_read_beside_a_write_prolongs_an_items_life_too(open_ours: Open) -> None:
+    clock = Clock()
+    store = open_ours(clock=clock)
+    store.put(("n",), "read", {}, ttl=1)
+    clock.forward(0.75)
+    store.batch([GetOp(("n",), "read"), PutOp(("n",), "other", {})])
+    clock.forward(0.75)
+    assert sorted(keys(store.search(("n",)))) == ["other", "read"]
 
 
 def test_a_write_starts_the_life_anew_and_a_write_without_ttl_ends_it(open_ours: Open) -> None:
