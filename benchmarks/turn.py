@@ -59,7 +59,7 @@ def fill(store: MemoryStore, rng: random.Random) -> None:
 
 def run(name: str, turn: Callable[[str], Any], rng: random.Random) -> float:
     times = []
-    for number in range(TURNS + MEASURED):
+    for _ in range(TURNS + MEASURED):
         text = sentence(rng, 200)
         start = time.perf_counter()
         turn(text)

@@ -15,6 +15,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
+from everthread.stores import display
 from everthread.stores.identity import Frozen, Label, Scope
 
 __all__ = [
@@ -323,6 +324,9 @@ class Record(Frozen):
         """Whether it is true in the world at `moment`, by `valid_from` and `valid_to`."""
         return not (self.valid_from and moment < self.valid_from) and not (self.valid_to and moment >= self.valid_to)
 
+    def _repr_markdown_(self) -> str:
+        return display.record_table(self)
+
 
 class Evidence(Frozen):
     """One message as it was said. Raw material: searched on demand, never put in a prompt unasked (R42, R43)."""
@@ -426,6 +430,9 @@ class Receipt(Frozen):
     decisions: tuple[Decision, ...]
     """One per change, in the order given."""
 
+    def _repr_markdown_(self) -> str:
+        return display.receipt_table(self)
+
 
 class Signals(Frozen):
     """What a hit's score is made of; each between 0 and 1 unless said otherwise (R192)."""
@@ -491,6 +498,9 @@ class Recall(Frozen):
     dropped: tuple[Hit, ...] = ()
     """With `explain`: every other candidate, each with its reason."""
 
+    def _repr_markdown_(self) -> str:
+        return display.recall_table(self)
+
 
 class Selection(Frozen):
     """What to erase. Fields that are set must all match; at least one must be."""
@@ -528,3 +538,6 @@ class ErasureReceipt(Frozen):
     """What may still hold it and was not in reach, each with the remedy (no saver given, backups)."""
     verified: bool
     """True: the files were read again afterwards, and the words are not in them."""
+
+    def _repr_markdown_(self) -> str:
+        return display.erasure_table(self)
