@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Literal
@@ -90,38 +91,26 @@ class Artifacts:
     def erase(self, identity: Identity, artifact_ids: Sequence[str]) -> int:
         """Erase these artifacts of this user, in whatever threads they were put; returns how many are gone."""
         with self._database.write() as connection:
-            before = connection.total_changes()
-            connection.executemany(
-                "DELETE FROM artifacts WHERE tenant = ? AND user = ? AND id = ?",
-                [(identity.tenant, identity.user, id) for id in artifact_ids],
+            connection.execute(
+                "DELETE FROM artifacts WHERE tenant = ? AND user = ? AND id IN (SELECT value FROM json_each(?))",
+                (identity.tenant, identity.user, json.dumps(list(artifact_ids))),
             )
-            return int(connection.total_changes() - before)
+            return int(connection.changes())
 
 
 def erase_artifacts_of(connection: apsw.Connection, identity: Identity, thread_id: str) -> int:
     """Erase what was put in this thread alone; returns how many artifacts are gone."""
     owner = (identity.tenant, identity.user)
-    released = [
-        id
-        for (id,) in connection.execute(
-            "DELETE FROM artifact_uses WHERE tenant = ? AND user = ? AND thread_id = ? RETURNING artifact_id",
-            (*owner, thread_id),
-        ).fetchall()
-    ]
-    unused = [
-        id
-        for id in released
-        if one(
-            connection,
-            "SELECT NOT EXISTS (SELECT 1 FROM artifact_uses WHERE tenant = ? AND user = ? AND artifact_id = ?)",
-            *owner,
-            id,
-        )
-    ]
-    connection.executemany(
-        "DELETE FROM artifacts WHERE tenant = ? AND user = ? AND id = ?", [(*owner, id) for id in unused]
+    released = connection.execute(
+        "DELETE FROM artifact_uses WHERE tenant = ? AND user = ? AND thread_id = ? RETURNING artifact_id",
+        (*owner, thread_id),
+    ).fetchall()
+    connection.execute(
+        "DELETE FROM artifacts WHERE tenant = ?1 AND user = ?2 AND id IN (SELECT value FROM json_each(?3)) "
+        "AND NOT EXISTS (SELECT 1 FROM artifact_uses WHERE tenant = ?1 AND user = ?2 AND artifact_id = artifacts.id)",
+        (*owner, json.dumps([id for (id,) in released])),
     )
-    return len(unused)
+    return int(connection.changes())
 
 
 def _is_used(connection: apsw.Connection, key: tuple[str, str, str], thread_id: str | None) -> bool:

@@ -182,7 +182,7 @@ def _plain(kind: str, payload: Mapping[str, Any]) -> str:
         return json.dumps(dict(payload))
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"the payload of a {kind!r} job must be plain JSON of ids and small values: {error}"
+            f"the payload of the {kind!r} job must be plain JSON of ids and small values: {error}"
         ) from error
 
 

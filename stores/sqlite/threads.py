@@ -19,9 +19,12 @@ Memory = Literal["on", "read", "off"]
 def owns_thread(connection: apsw.Connection, identity: Identity, thread_id: str) -> bool:
     """True for a thread of this user, False for one that nobody has used yet.
 
-    Raises AccessDenied for anyone else's, in the same words for another user and another tenant (R294).
+    Raises AccessDenied for anyone else's, in the same words for another user and another tenant (R294), and UsageError
+    for an id that cannot be one (empty, a NUL character, a lone surrogate).
     """
-    row = connection.execute("SELECT tenant, user FROM threads WHERE thread_id = ?", (thread_id,)).fetchone()
+    row = connection.execute(
+        "SELECT tenant, user FROM threads WHERE thread_id = ?", (thread_name_check(thread_id),)
+    ).fetchone()
     if row is not None and row != (identity.tenant, identity.user):
         raise AccessDenied(
             f"thread {thread_id!r} is not this user's; thread_config(identity, name) makes an id that is"
@@ -30,8 +33,7 @@ def owns_thread(connection: apsw.Connection, identity: Identity, thread_id: str)
 
 
 def bind_thread(connection: apsw.Connection, identity: Identity, thread_id: str, name: str | None = None) -> None:
-    """Make the thread this user's if nobody has it, and give it `name` if there is one; AccessDenied as above."""
-    thread_name_check(thread_id)
+    """Make the thread this user's if nobody has it, and give it `name` if there is one; raises as above."""
     if not owns_thread(connection, identity, thread_id):
         connection.execute(
             "INSERT INTO threads (thread_id, tenant, user, bound_at) VALUES (?, ?, ?, ?)",
