@@ -104,8 +104,8 @@ class Scores(NamedTuple):
     cosine: Floats
     """Raw cosine of the best chunk, not centred: absolute, so that it can be compared with a floor."""
     coverage: Floats
-    """Share of the query's term weight (by rarity; of a long query the heavier part) that the document contains: absolute,
-    from 0 to 1."""
+    """Share of the query's term weight (by rarity; of a long query the heavier part) that the document contains:
+    absolute, from 0 to 1."""
     relevance: Floats
     """`fused` times the best absolute evidence (`coverage` and `cosine` above the level of unrelated texts) that any
     document shows: the order of `fused`, on a scale that means the same for every query. What `ranking.weigh` and its

@@ -14,13 +14,14 @@ from threading import Lock
 
 import numpy as np
 import snowballstemmer
+from numpy.typing import NDArray
 
-__all__ = ["cjk_share", "estimate_tokens", "normalise", "query_terms", "terms"]
+__all__ = ["cjk_share", "estimate_tokens", "is_telling", "normalise", "query_terms", "terms"]
 
 UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
     "\u1000-\u109f\u1780-\u17ff"  # Burmese, Khmer
-    "\u3040-\u30ff\u31f0-\u31ff"  # kana
+    "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"  # kana, and marks that repeat a character
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
     "\uac00-\ud7af"  # Hangul: words are spaced but carry particles
 )
@@ -99,6 +100,11 @@ def _is_character(term: str) -> bool:
     return len(term) == 1 and _IS_UNSPACED.match(term) is not None
 
 
+def is_telling(text: str) -> bool:
+    """Whether a text has a word that says something about a topic: one that is not a stop word."""
+    return any(not _says_nothing(word) for _, word in _tokens(text))
+
+
 def _says_nothing(word: str) -> bool:
     """A stop word, or a bigram of two stop characters such as 我的."""
     if word in STOP_WORDS:
@@ -106,12 +112,12 @@ def _says_nothing(word: str) -> bool:
     return len(word) == 2 and not word.isascii() and word[0] in STOP_WORDS and word[1] in STOP_WORDS
 
 
-def _codes(text: str) -> np.ndarray:
+def _codes(text: str) -> NDArray[np.uint32]:
     """The code points of a text (lone surrogates included)."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
-def _is_cjk(codes: np.ndarray) -> np.ndarray:
+def _is_cjk(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return (
         ((codes >= 0x3040) & (codes <= 0x30FF))
         | ((codes >= 0x3400) & (codes <= 0x9FFF))
@@ -126,13 +132,33 @@ def cjk_share(text: str) -> float:
     return float(_is_cjk(_codes(text)).mean()) if text else 0.0
 
 
+@lru_cache(maxsize=1)
+def _token_weights() -> NDArray[np.float32]:
+    """Tokens a character, by code point; the last entry stands for everything beyond the basic plane."""
+    weights = np.full(0x10001, 0.65, np.float32)  # Cyrillic, Arabic, Devanagari, Thai, ...
+    weights[:0x80] = 0.6  # digits, punctuation, line breaks
+    weights[[*range(ord("A"), ord("Z") + 1), *range(ord("a"), ord("z") + 1)]] = 0.24
+    weights[ord(" ")] = 0.1
+    weights[0x80:0x250] = 0.9  # accented Latin
+    weights[0x3000:0xA000] = 1.2  # CJK with its punctuation
+    weights[0xAC00:0xD7B0] = 1.2
+    weights[0xF900:0xFB00] = 1.2
+    weights[0xFF00:0xFFF0] = 1.2
+    weights[0x10000] = 2.2  # emoji, rare Han
+    return weights
+
+
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a model counts for this text, without its tokenizer: 1 a CJK character, 1 for 4 others."""
+    """About how many tokens a model counts for this text, from its characters alone: 10 MB take a tenth of a second.
+
+    Against cl100k, o200k, Claude 2 and DeepSeek tokenizers: English chat, code, JSON and Markdown -5 % to +14 %, tool
+    logs +20 to +29 %, French -17 to +5 %. For Chinese the tokenizers differ by half: -14 % (cl100k) to +49 % (o200k)
+    and twice DeepSeek's count; so for Russian and Japanese. Too low for random hex (-20 %), base64 (-56 %) and, with
+    the older tokenizers, for Arabic, Hindi and Thai (-20 to -65 %).
+    """
     if not text:
         return 0
-    codes = _codes(text)
-    cjk = int(_is_cjk(codes).sum())
-    return int(np.ceil(cjk + (len(codes) - cjk) / 4))
+    return int(np.ceil(_token_weights()[np.minimum(_codes(text), 0x10000)].sum(dtype=np.float64)))
 
 
 _SPACE = re.compile(r"\s+")
