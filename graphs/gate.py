@@ -1,0 +1,238 @@
+"""The gate at a graph's entry: one run of a thread at a time, on behalf of the thread's own user, at the right time.
+
+Only the entry can do this. A node sees neither a second run that loaded the same checkpoint, nor whether its own run
+replays an old one; and it runs after the input was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import dataclasses
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, nullcontext
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph._internal._config import ensure_config
+from langgraph._internal._constants import CONFIG_KEY_RUNTIME, CONFIG_KEY_TASK_ID
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.graph import StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateUpdate
+from langgraph.typing import ContextT, InputT, OutputT, StateT
+from pydantic import BaseModel
+
+from everthread.errors import UsageError
+from everthread.stores.checkpoints import Saver
+from everthread.stores.contract import MemoryStore
+from everthread.stores.identity import Identity, MemoryContext, memory_context
+
+__all__ = ["GatedGraph", "MemoryGraph", "gate"]
+
+
+class GatedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
+    """A compiled graph whose runs of one thread wait for each other, up to `timeout` seconds; then Conflict.
+
+    With a MemoryStore, a run needs an identity in its context and a thread that is that identity's: AccessDenied comes
+    before anything is written (R23, R294). A run from an old checkpoint recalls memory as it was then (`as_of`).
+
+    Inside another graph's run it is a plain subgraph: the outermost graph is the entry.
+    """
+
+    def __init__(self, *, timeout: float = 60.0, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.timeout = timeout
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
+        """As LangGraph's; the thread is held until the iterator ends or is closed."""
+        entry = self._entry(config, options.get("context"))
+        if entry is None:
+            yield from super().stream(input, config, **options)
+            return
+        entry.bind()
+        with entry.hold():
+            options["context"] = entry.context_at(entry.moment())
+            yield from super().stream(input, config, **options)
+
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+        """As LangGraph's; the thread is held until the iterator ends or is closed."""
+        entry = self._entry(config, options.get("context"))
+        if entry is None:
+            async with closing(super().astream(input, config, **options)) as parts:
+                async for part in parts:
+                    yield part
+            return
+        await asyncio.to_thread(entry.bind)
+        async with entry.ahold():
+            options["context"] = entry.context_at(await entry.amoment())
+            # Closed before the thread is given back: a run that is left alone is over only then.
+            async with closing(super().astream(input, config, **options)) as parts:
+                async for part in parts:
+                    yield part
+
+    def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
+        """As LangGraph's, holding the thread. (`update_state` comes through here.)"""
+        entry = self._entry(config, None)
+        with entry.hold() if entry else nullcontext():
+            return super().bulk_update_state(config, supersteps)
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> RunnableConfig:
+        """As LangGraph's, holding the thread."""
+        entry = self._entry(config, None)
+        async with entry.ahold() if entry else nullcontext():
+            return await super().abulk_update_state(config, supersteps)
+
+    def _entry(self, config: RunnableConfig | None, context: Any) -> Entry | None:
+        """What the call is about to enter; None inside another graph's run, which has entered already."""
+        merged = ensure_config(self.config, config)
+        configurable = merged["configurable"]
+        if CONFIG_KEY_TASK_ID in configurable:
+            return None
+        # A server hands store and context over in a runtime.
+        runtime = configurable.get(CONFIG_KEY_RUNTIME)
+        thread_id = configurable.get("thread_id")
+        return Entry(
+            thread_id=None if thread_id is None else str(thread_id),
+            saver=self._resolve_checkpointer(merged),
+            store=self.store if runtime is None else runtime.store,
+            context=context if context is not None or runtime is None else runtime.context,
+            schema=self.context_schema,
+            addressed=addressed_checkpoint(configurable),
+            timeout=0.0 if runs_in(thread_id) else self.timeout,
+        )
+
+
+class Entry(NamedTuple):
+    """A call that comes from outside: a run, or an update of a thread's state."""
+
+    thread_id: str | None
+    saver: BaseCheckpointSaver[Any] | None
+    store: Any
+    context: Any
+    schema: Any
+    """The graph's context schema."""
+    addressed: str | None
+    """The checkpoint that the caller names, if it names one."""
+    timeout: float
+    """How many seconds to wait for the thread."""
+
+    def bind(self) -> None:
+        """Make the thread this identity's; AccessDenied without an identity, or when it is another user's."""
+        if isinstance(self.store, MemoryStore):
+            identity = memory_context(self.context).identity
+            if self.thread_id is not None:
+                self.store.transcripts.bind(identity, self.thread_id)
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Hold the thread, if the saver can."""
+        if isinstance(self.saver, Saver) and self.thread_id is not None:
+            return self.saver.turn(self.thread_id, self.timeout)
+        return nullcontext()
+
+    def ahold(self) -> AbstractAsyncContextManager[None]:
+        """`hold` for asyncio."""
+        if isinstance(self.saver, Saver) and self.thread_id is not None:
+            return self.saver.aturn(self.thread_id, self.timeout)
+        return nullcontext()
+
+    def moment(self) -> datetime | None:
+        """When the addressed checkpoint was made, if the thread has moved past it; else None."""
+        if not self.addressed or self.saver is None:
+            return None
+        return moment_of(self.saver.get_tuple(self._at(self.addressed)), self.saver.get_tuple(self._at(None)))
+
+    async def amoment(self) -> datetime | None:
+        """`moment` for asyncio."""
+        if not self.addressed or self.saver is None:
+            return None
+        addressed = await self.saver.aget_tuple(self._at(self.addressed))
+        return moment_of(addressed, await self.saver.aget_tuple(self._at(None)))
+
+    def _at(self, checkpoint_id: str | None) -> RunnableConfig:
+        place = {"thread_id": self.thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}
+        return {"configurable": place}
+
+    def context_at(self, moment: datetime | None) -> Any:
+        """The run's context; of a run from the past, with `as_of` set, unless the caller set it."""
+        if not isinstance(self.store, MemoryStore):
+            return self.context
+        if moment is not None and memory_context(self.context).as_of is None:
+            return at_time(self.context, moment, self.schema)
+        # LangGraph would build the schema's class from a dict, and a bare identity is not one.
+        return memory_context(self.context) if plain_for(self.schema, self.context) else self.context
+
+
+def closing(parts: AsyncIterator[Any]) -> aclosing[AsyncGenerator[Any, None]]:
+    """Close LangGraph's stream, which is a generator, at the end of the block, and not when it is collected."""
+    return aclosing(cast(AsyncGenerator[Any, None], parts))
+
+
+def addressed_checkpoint(configurable: Mapping[str, Any]) -> str | None:
+    """The checkpoint of the thread that a config names; of a subgraph's checkpoint, its host's."""
+    if configurable.get("checkpoint_ns"):
+        host: str | None = configurable.get("checkpoint_map", {}).get("")
+        return host
+    checkpoint_id: str | None = configurable.get("checkpoint_id")
+    return checkpoint_id
+
+
+def runs_in(thread_id: Any) -> bool:
+    """Whether this call comes from inside a run of the same thread, which it could only wait for in vain."""
+    ambient = (var_child_runnable_config.get() or {}).get("configurable", {})
+    return CONFIG_KEY_TASK_ID in ambient and ambient.get("thread_id") == thread_id is not None
+
+
+def moment_of(addressed: CheckpointTuple | None, head: CheckpointTuple | None) -> datetime | None:
+    """When `addressed` was made; None when it is the head, since resuming that is no replay, or does not exist."""
+    if addressed is None or head is None or addressed.checkpoint["id"] == head.checkpoint["id"]:
+        return None
+    return datetime.fromisoformat(addressed.checkpoint["ts"])
+
+
+def plain_for(schema: Any, context: Any) -> bool:
+    """Whether `context` is plain data where our own context class is expected."""
+    return schema is MemoryContext and isinstance(context, Mapping)
+
+
+def at_time(context: Any, moment: datetime, schema: Any = None) -> Any:
+    """A run's context as of `moment`, of the same kind: a host's own class keeps its other fields."""
+    then = memory_context(context).model_copy(update={"as_of": moment})
+    if isinstance(context, Identity | MemoryContext) or plain_for(schema, context):
+        return then
+    if isinstance(context, Mapping):
+        return {**context, "identity": then.identity, "as_of": moment, "memory": then.memory}
+    if isinstance(context, BaseModel):
+        return context.model_copy(update={"identity": then})
+    if dataclasses.is_dataclass(context) and not isinstance(context, type):
+        return dataclasses.replace(context, identity=then)
+    clone = copy.copy(context)
+    clone.identity = then
+    return clone
+
+
+def gate(
+    graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT], *, timeout: float = 60.0
+) -> GatedGraph[StateT, ContextT, InputT, OutputT]:
+    """The same graph with a gate: `gate(create_agent(..., checkpointer=saver, store=store))`.
+
+    Runs of one thread wait for each other up to `timeout` seconds. Raises UsageError for what is not a compiled graph.
+    """
+    if not isinstance(graph, CompiledStateGraph):
+        raise UsageError(f"gate() takes a compiled graph, not {type(graph).__name__}; write gate(builder.compile(...))")
+    parts = {name: part for name, part in vars(graph).items() if name != "__orig_class__"}
+    gated: GatedGraph[StateT, ContextT, InputT, OutputT] = GatedGraph(**{**parts, "timeout": timeout})
+    vars(gated).update(parts, timeout=timeout)  # the constructor drops what `compile` sets afterwards
+    return gated
+
+
+class MemoryGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
+    """A `StateGraph` whose `compile` returns a gated graph."""
+
+    def compile(self, *args: Any, **options: Any) -> GatedGraph[StateT, ContextT, InputT, OutputT]:
+        """As LangGraph's, with a gate."""
+        return gate(super().compile(*args, **options))

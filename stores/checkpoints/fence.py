@@ -1,0 +1,76 @@
+"""What stops a stale writer: a run may go on writing to a thread only while nobody else has.
+
+Loading the latest checkpoint marks the run: the mark, in the loaded tuple's config, says who had written last at that
+time. LangGraph hands it back with every write, and a write passes when the last writer is still the one that the run
+saw, or the run itself. So of two runs that loaded the same checkpoint, the first to write anything wins, and the other
+gets a Conflict before any of its words are in the thread. (The checkpoint's id alone does not tell: the writes of both
+would lie on one checkpoint, and a DeltaChannel would replay the loser's.) A load by checkpoint id is a fork and passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+from uuid import uuid4
+
+from langgraph._internal._constants import CONFIG_KEY_REPLAY_STATE, CONFIG_KEY_RUNTIME
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS writers (
+    thread_id     TEXT NOT NULL,
+    checkpoint_ns TEXT NOT NULL,
+    run           TEXT NOT NULL,   -- who wrote last
+    PRIMARY KEY (thread_id, checkpoint_ns)
+) WITHOUT ROWID
+"""
+
+MARK = "__everthread_mark"
+"""In `configurable`. LangGraph never stores keys that begin with two underscores."""
+
+FIRST = "first"
+"""The run that began the thread: there was nothing to load, so it has no mark. There is only one."""
+
+
+class Writer(NamedTuple):
+    """Who writes, as its config tells."""
+
+    kind: Literal["run", "first", "fork"]
+    run: str = ""
+    seen: str = ""
+
+
+FORK = Writer("fork")
+
+
+def mark(seen: str, namespace: str) -> str:
+    """A new run's mark; `seen` is who had written last when it loaded the head."""
+    return f"{uuid4().hex}/{seen}/{namespace}"
+
+
+def writer_of(configurable: Mapping[str, Any]) -> Writer:
+    """Who is writing with this config."""
+    begins = not configurable.get("checkpoint_id")
+    if MARK in configurable:
+        if configurable[MARK] is None:
+            return FORK
+        run, seen, namespace = configurable[MARK].split("/", 2)
+        # A subgraph inherits its host's config; what the host loaded is not what it loaded.
+        if namespace == configurable.get("checkpoint_ns", ""):
+            # A marked run has loaded a checkpoint. Without a parent, it copies the thread's first one.
+            return FORK if begins else Writer("run", run, seen)
+    if configurable.get(CONFIG_KEY_REPLAY_STATE):  # a subgraph of a replay
+        return FORK
+    # Only a loop carries a runtime; anyone else who names a parent checkpoint chose it.
+    return Writer("first", FIRST) if begins or CONFIG_KEY_RUNTIME in configurable else FORK
+
+
+def passes(writer: Writer, last: str, *, begins_again: bool = False) -> bool:
+    """Whether `writer` may write, `last` (or "" for nobody) having written last.
+
+    `begins_again`: it writes a first checkpoint, and the thread has one.
+    """
+    if writer.kind == "fork":
+        return True
+    if writer.kind == "first":
+        return last in ("", FIRST) and not begins_again
+    return last in (writer.run, writer.seen)
