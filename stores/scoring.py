@@ -74,9 +74,9 @@ embedder's level is learnt, and one topic in a small corpus does not hide itself
 CHUNK = 100
 """Characters of a piece to embed: whole sentences up to this length."""
 MAX_PIECES = 64
-"""Pieces of one document; a longer one is cut into longer pieces."""
-MAX_PIECE = 2_000
-"""Characters of the longest piece. What lies beyond 64 of these is found by keywords only."""
+"""Pieces of one document; a long one is cut into longer pieces."""
+MAX_EMBEDDED = 128_000
+"""Characters of one document that are embedded; what lies beyond is found by keywords only."""
 MAX_INDEXED = 1_000_000
 """Characters of one document that the keyword index takes."""
 
@@ -119,10 +119,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；\n])\s*")
 
 def pieces(document: Document) -> list[str]:
     """The texts to embed, in order: chunks of whole sentences, each prefixed by the speaker. At least one."""
-    text = document.text[: MAX_PIECES * MAX_PIECE]
-    size = max(CHUNK, -(-len(text) // (MAX_PIECES // 2)))
+    text = document.text[:MAX_EMBEDDED]
+    # two pieces in a row are longer than `size` together, so there are never more than MAX_PIECES
+    size = max(CHUNK, len(text) // (MAX_PIECES // 2 - 1) + 1)
     prefix = f"{document.speaker}: " if document.speaker else ""
-    return [prefix + chunk for chunk in _chunks(text, size)[:MAX_PIECES]]
+    return [prefix + chunk for chunk in _chunks(text, size)]
 
 
 def _chunks(text: str, size: int) -> list[str]:
@@ -141,7 +142,7 @@ def _chunks(text: str, size: int) -> list[str]:
     return [chunk for chunk in chunks if chunk.strip()] or [" "]
 
 
-@lru_cache(maxsize=200_000)
+@lru_cache(maxsize=100_000)
 def _hash(term: str) -> int:
     """A stable 32-bit id of a term: the same in every process and on every backend."""
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
@@ -168,7 +169,7 @@ def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
     `vectors` are the rows of `pieces(document)`, in order, or None when they are not there (yet). No word can be read
     from a blob. The first byte is the format's version.
     """
-    words = terms(f"{document.speaker}: {document.text[:MAX_INDEXED]}" if document.speaker else document.text)
+    words = terms(f"{document.speaker or ''} {document.text[:MAX_INDEXED]}")
     body = Counter(map(_hash, words))
     date = Counter(map(_hash, date_terms(document.date))) if document.date else Counter[int]()
     rows = (
