@@ -15,7 +15,7 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 
 from everthread.graphs.agent import create_memory_agent
-from everthread.nodes.reason.models import load_model
+from everthread.nodes.models import load_model
 from everthread.stores import MemoryStore, open_checkpointer, open_store
 
 __all__ = ["agent", "checkpointer", "store"]

@@ -13,8 +13,8 @@ from langgraph.runtime import Runtime
 
 from everthread.errors import UsageError
 from everthread.nodes.compact.budget import count_tokens
+from everthread.nodes.models import checked, is_overflow
 from everthread.nodes.node import Ask, Node, Steps, announce, context_of, store_of
-from everthread.nodes.reason.models import checked, is_overflow
 from everthread.nodes.reason.request import request
 from everthread.nodes.state import MemoryState
 

@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from everthread.nodes.compact.budget import FRAME, MEDIA, count_tokens
+from everthread.stores.text import estimate_tokens
 
 
-def test_english_takes_a_token_for_four_letters_and_chinese_one_for_each_character() -> None:
-    assert count_tokens([HumanMessage("four" * 10)]) == FRAME + 10
-    assert count_tokens([HumanMessage("你好世界")]) == FRAME + 4
+def test_a_message_takes_its_text_and_a_frame() -> None:
+    assert count_tokens([HumanMessage("four words of English")]) == FRAME + estimate_tokens("four words of English")
+
+
+def test_a_chinese_character_takes_more_than_an_english_letter() -> None:
+    assert count_tokens([HumanMessage("好" * 100)]) > 2 * count_tokens([HumanMessage("a" * 100)])
 
 
 def test_no_messages_take_no_tokens() -> None:
@@ -23,12 +27,14 @@ def test_tool_calls_and_their_arguments_are_counted() -> None:
 
 
 def test_a_results_name_and_call_are_counted() -> None:
-    assert count_tokens([ToolMessage("", tool_call_id="c" * 36, name="n" * 4)]) == FRAME + 10
+    result = ToolMessage("", tool_call_id="call_1", name="search")
+    assert count_tokens([result]) == FRAME + estimate_tokens("searchcall_1")
 
 
 def test_an_image_takes_a_flat_amount_however_long_its_bytes_are() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 500_000}}
-    assert count_tokens([HumanMessage([{"type": "text", "text": "what is it?!"}, image])]) == FRAME + 3 + MEDIA
+    question = {"type": "text", "text": "what is it?"}
+    assert count_tokens([HumanMessage([question, image])]) == FRAME + estimate_tokens("what is it?") + MEDIA
 
 
 def test_thoughts_are_counted_and_a_call_repeated_in_the_content_is_not() -> None:
@@ -37,7 +43,7 @@ def test_thoughts_are_counted_and_a_call_repeated_in_the_content_is_not() -> Non
         {"type": "tool_use", "id": "1", "name": "look", "input": {"at": "x" * 400}},
         "plain text!!",
     ]
-    assert count_tokens([AIMessage(parts)]) == FRAME + 10 + 3
+    assert count_tokens([AIMessage(parts)]) == FRAME + estimate_tokens("hmm " * 10) + estimate_tokens("plain text!!")
 
 
 def test_a_models_own_counter_is_used_when_given() -> None:

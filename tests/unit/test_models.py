@@ -23,7 +23,7 @@ from support.openai_server import (
 )
 
 from everthread.errors import ModelReplyError, UsageError
-from everthread.nodes.reason.models import checked, is_overflow, load_model
+from everthread.nodes.models import checked, is_overflow, load_model
 
 
 class City(BaseModel):

@@ -1,0 +1,125 @@
+"""The compact node: moves the start of the model's view, and leaves every message where it is."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AnyMessage, BaseMessage
+from langgraph.runtime import Runtime
+from pydantic import ValidationError
+
+from everthread.errors import ModelReplyError, UsageError
+from everthread.nodes.compact.budget import Counter, count_tokens
+from everthread.nodes.compact.cut import KEEP_TOKENS, Leaving, leaving
+from everthread.nodes.compact.summary import RuleSummariser, Summariser
+from everthread.nodes.compact.task_state import RuleTracker, TaskState, Tracker
+from everthread.nodes.node import Node, Steps, announce, identity_of, store_of, thread_of
+from everthread.nodes.state import MemoryState, Window, visible
+
+__all__ = ["Compact"]
+
+
+class Compact(Node):
+    """Puts a summary and a TaskState in place of the older messages.
+
+    `summariser`, `tracker`: who writes them; rules without a model by default. `keep_tokens`: how much of the newest
+    part stays verbatim. `counter`: a model's own token counter; an estimate by default.
+
+    `messages` is never touched: `window` says where the view starts and what stands for the rest (R46, R72). A summary
+    that fails, is empty or malformed changes nothing, and the turn goes on. StoreError when the texts cannot be kept.
+    """
+
+    def __init__(
+        self,
+        summariser: Summariser | None = None,
+        *,
+        tracker: Tracker | None = None,
+        keep_tokens: int = KEEP_TOKENS,
+        counter: Counter | None = None,
+    ) -> None:
+        self.summariser = summariser or RuleSummariser()
+        self.tracker = tracker or RuleTracker()
+        self.keep_tokens = keep_tokens
+        self.counter = counter
+
+    def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
+        """Returns `window` with its new cut, or nothing when there is nothing to compact or no usable summary."""
+        divided = leaving(state, self.keep_tokens, self.counter)
+        if divided is None:
+            announce(runtime, "compact", "skipped", reason="nothing can leave the window")
+            return {}
+        before = _before(state, divided, runtime)
+        try:
+            summary = yield from self.summariser.summarise(before.summary, before.messages)
+            if not summary.text.strip():
+                raise ModelReplyError("the summary is empty")
+            task_state = yield from self.tracker.track(before.task_state, [*before.messages, *divided.tail])
+        except ModelReplyError as error:
+            announce(runtime, "compact", "failed", reason=str(error))
+            return {}
+        window: Window = {
+            **state.get("window", {}),
+            "cut": _id(divided.tail[0]),
+            "summary": _keep(runtime, "summary", summary.text),
+            "task_state": _keep(runtime, "task_state", task_state.model_dump_json(indent=2)),
+            "covers": [before.first, _id(divided.prefix[-1])],
+            "generator": summary.generator,
+            "compacted_at": _id(divided.tail[-1]),
+        }
+        announce(
+            runtime,
+            "compact",
+            "compacted",
+            messages=len(divided.prefix),
+            tokens=[count_tokens(visible(state), self.counter), count_tokens(divided.tail, self.counter)],
+            **{key: window[key] for key in ("cut", "covers", "generator", "summary", "task_state")},
+        )
+        return {"window": window}
+
+
+class _Before(NamedTuple):
+    """What the new summary is made of."""
+
+    summary: str
+    task_state: TaskState | None
+    messages: list[AnyMessage]
+    """What the earlier summary does not cover, up to the new cut."""
+    first: str
+    """Id of the first message that the new summary covers."""
+
+
+def _before(state: MemoryState, divided: Leaving, runtime: Runtime[Any]) -> _Before:
+    """The earlier summary and what follows it. When that summary is gone (erased with its source), the messages that
+    it stood for are read again: what was erased is no longer in them."""
+    window = state.get("window", {})
+    summary = _kept(runtime, window.get("summary"))
+    if summary and window.get("covers"):
+        task_state = _task_state(_kept(runtime, window.get("task_state")))
+        return _Before(summary, task_state, divided.prefix, window["covers"][0])
+    messages = state.get("messages", [])
+    messages = messages[: len(messages) - len(divided.tail)]
+    return _Before("", None, messages, _id(messages[0]))
+
+
+def _kept(runtime: Runtime[Any], artifact_id: str | None) -> str:
+    artifact = store_of(runtime).artifacts.get(identity_of(runtime), artifact_id) if artifact_id else None
+    return artifact.text if artifact else ""
+
+
+def _keep(runtime: Runtime[Any], kind: Any, text: str) -> str:
+    return store_of(runtime).artifacts.put(identity_of(runtime), kind, text, thread_id=thread_of(runtime))
+
+
+def _task_state(text: str) -> TaskState | None:
+    try:
+        return TaskState.model_validate_json(text) if text else None
+    except ValidationError:  # written by a version that had other fields: it is taken from the messages again
+        return None
+
+
+def _id(message: BaseMessage) -> str:
+    if not message.id:
+        raise UsageError(
+            f"a {message.type} message has no id; let LangGraph's reducer add messages, or give each an id"
+        )
+    return message.id
