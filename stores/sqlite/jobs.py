@@ -137,8 +137,8 @@ class Jobs:
     def _run(self, job: Job, handler: Callable[[Job], None], now: datetime | None) -> bool:
         try:
             handler(job)
-        except Exception as error:  # a handler may raise anything; it is kept with the job and logged
-            log.warning("job %s (%s), attempt %d failed: %s", job.id, job.kind, job.attempts, error)
+        except Exception as error:  # a handler may raise anything; it is kept with the job, its kind is logged
+            log.warning("job %s (%s), attempt %d failed: %s", job.id, job.kind, job.attempts, type(error).__name__)
             report = partial(self.fail, job, f"{type(error).__name__}: {error}", now=now)
             done = False
         else:

@@ -138,9 +138,9 @@ class Transcripts:
             self._index.put(connection, space, list(_numbered(found, numbers, fresh)))
             failure = next((part.failure for part in prepared if part.failure), None)
             if failure:
-                log.warning(
-                    "the embedder failed; %d messages are found by keywords until it answers: %s", len(fresh), failure
-                )
+                # the kind alone: a provider's error may quote what was said
+                kind = failure.split(":", 1)[0]
+                log.warning("the embedder failed (%s); what was said now is found by keywords until it answers", kind)
                 enqueue_job(connection, identity, "embed", {"space": space})
         return sum(number is not None for number in numbers)
 
