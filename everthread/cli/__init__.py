@@ -1,0 +1,69 @@
+"""The command line: `everthread COMMAND`.
+
+A command is a function `command(here, ...)` under `with_home` in a file of this folder, and one line here.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from everthread.cli.doctor import doctor
+from everthread.cli.ingest import ingest
+from everthread.cli.memory import forget, history, list_records, recall, show
+from everthread.cli.threads import threads
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="everthread",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("ingest")(ingest)
+app.command("recall")(recall)
+app.command("list")(list_records)
+app.command("show")(show)
+app.command("history")(history)
+app.command("forget")(forget)
+app.command("threads")(threads)
+app.command("doctor")(doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from everthread import __version__
+
+        typer.echo(f"everthread {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _everthread(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Memory for LangGraph agents: read conversations in, recall, inspect, correct and erase.
+
+    Without a model everything stays on this machine; [bold]everthread doctor[/bold] says what goes where.
+
+    \b
+    Examples:
+      everthread ingest chat.jsonl
+      everthread recall "what did we decide about the database" --sources records,evidence
+      everthread list --json
+    """
+
+
+def main() -> None:
+    """The entry point `everthread`."""
+    for stream in (sys.stdout, sys.stderr):
+        # Memories are in every language; a pipe with another encoding must not end in a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    app()

@@ -1,0 +1,131 @@
+"""`everthread doctor`: is the store sound, what runs here, and what goes where."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+import typer
+
+from everthread.cli.home import Here, Model, with_home
+from everthread.cli.output import print_json, print_table, say
+from everthread.errors import StoreError
+
+if TYPE_CHECKING:
+    from everthread.cli.reports import DoctorReport, Flow
+    from everthread.stores.contract import Finding
+
+__all__ = ["data_flow", "doctor"]
+
+_PACKAGES = (
+    "everthread",
+    "langgraph",
+    "langgraph-checkpoint-sqlite",
+    "langchain-core",
+    "apsw",
+    "sqlite-vec",
+    "numpy",
+    "wordllama",
+    "pydantic",
+)
+
+
+@with_home
+def doctor(here: Here, model: Model = None) -> None:
+    """Check the store and this installation, and say which step sends what to whom. Changes nothing.
+
+    Ends with 1 when something is not as it should be.
+
+    \b
+    Examples:
+      everthread doctor
+      everthread doctor --model openai:gpt-4o-mini
+    """
+    report = _report(here, model)
+    if here.json:
+        print_json(report)
+    else:
+        _print(report)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def data_flow(model: str | None) -> tuple[Flow, ...]:
+    """Which step sends what to which provider (R287), with this chat model or without one."""
+    from everthread.cli.reports import Flow
+
+    here = "this machine"
+    to = model.partition(":")[0] if model else here
+    by = f"to {model}" if model else "nothing; rules do it"
+    return (
+        Flow(step="retrieve", sends="nothing; keywords and the built-in embedder", to=here),
+        Flow(
+            step="reason",
+            sends=f"system prompt, project instructions, recalled memories, summary and recent messages {by}"
+            if model
+            else "nothing; the offline model answers from what was recalled",
+            to=to,
+        ),
+        Flow(step="tools", sends="arguments of the tools that you give it", to="those tools"),
+        Flow(step="compact", sends=f"the messages that leave the window {by}" if model else by, to=to),
+        Flow(step="extract", sends=f"the new messages of the thread {by}, where chosen" if model else by, to=to),
+        Flow(step="consolidate", sends=f"transcripts and memories {by}, where chosen" if model else by, to=to),
+        Flow(step="ingest, list, show, forget", sends="nothing", to=here),
+    )
+
+
+def environment() -> dict[str, str]:
+    """Versions and abilities of this installation, by name."""
+    import sqlite3
+
+    import apsw
+
+    from everthread.stores.embedding import resolve_embedder
+
+    embedder = resolve_embedder(None)
+    found = {"python": f"{platform.python_version()} on {platform.system()} {platform.machine()}"}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    loads = hasattr(sqlite3.Connection, "enable_load_extension")
+    return found | {
+        "sqlite of the memory": apsw.sqlite_lib_version(),
+        "sqlite of the threads": sqlite3.sqlite_version,
+        "python's sqlite3 loads extensions": "yes" if loads else "no, and everthread does not need it to",
+        "embedder": f"{embedder.id}, {embedder.dims} dimensions, on this machine" if embedder else "none",
+    }
+
+
+def _report(here: Here, model: str | None) -> DoctorReport:
+    from everthread.cli.reports import DoctorReport
+
+    findings = _findings(here)
+    return DoctorReport(
+        ok=all(finding.ok for finding in findings),
+        store=here.url,
+        findings=tuple(findings),
+        environment=environment(),
+        data_flow=data_flow(model),
+    )
+
+
+def _findings(here: Here) -> list[Finding]:
+    from everthread.stores.contract import Finding
+
+    try:
+        with here.open_store() as store:
+            return store.doctor()
+    except StoreError as error:
+        return [Finding(check="store opens", ok=False, detail=str(error))]
+
+
+def _print(report: DoctorReport) -> None:
+    rows = [("ok" if f.ok else "NOT OK", f.check, f.detail, f.remedy or "") for f in report.findings]
+    print_table(("", "check", "found", "remedy"), rows, title=report.store)
+    say()
+    print_table(("environment", "version"), list(report.environment.items()))
+    say()
+    print_table(("step", "sends", "to"), [(flow.step, flow.sends, flow.to) for flow in report.data_flow])

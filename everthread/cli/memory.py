@@ -1,0 +1,302 @@
+"""Commands about what is remembered: recall, list, show, history, forget."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+
+import typer
+
+from everthread.cli.home import Here, parse_scope, parse_time, with_home
+from everthread.cli.output import print_json, print_table, say, when
+from everthread.errors import UsageError
+
+if TYPE_CHECKING:
+    from everthread.stores.contract import Source
+    from everthread.stores.record import ErasureReceipt, Hit, Recall, Receipt, Record, Selection, Status
+
+__all__ = ["forget", "history", "list_records", "recall", "show"]
+
+ThreadOption = Annotated[str | None, typer.Option("--thread", metavar="NAME", help="A thread's name or id.")]
+AsOfOption = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Memory as it was known then.")]
+ScopeOption = Annotated[str | None, typer.Option("--scope", metavar="OWNER:ID", help="Such as user:ana.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A record's id, such as mem_1f0c...")]
+
+
+@with_home
+def recall(
+    here: Here,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in your own words.")],
+    sources: Annotated[
+        str,
+        typer.Option("--sources", help="records (what was learnt), evidence (what was said), or both with a comma."),
+    ] = "records",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show at most.")] = 10,
+    floor: Annotated[
+        float | None, typer.Option("--floor", help="Drop what scores below; nothing left is an answer too.")
+    ] = None,
+    as_of: AsOfOption = None,
+    thread: ThreadOption = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show every candidate and why it was dropped.")] = False,
+) -> None:
+    """Search memory: the best first, or nothing and the reason.
+
+    \b
+    Examples:
+      everthread recall "which database did we choose"
+      everthread recall "greyhound" --sources evidence --limit 5
+      everthread recall "where do I live" --as-of 2024-03-01 --explain
+    """
+    wanted = _sources(sources)
+    with here.open_store() as store:
+        found = store.recall(
+            here.identity,
+            query,
+            limit=limit,
+            sources=wanted,
+            thread_id=here.thread_id(thread) if thread else None,
+            as_of=parse_time(as_of),
+            floor=floor,
+            explain=explain,
+        )
+    if here.json:
+        print_json(found)
+    else:
+        _print_recall(found)
+
+
+@with_home
+def list_records(
+    here: Here,
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", help="Only these; may be repeated.", show_default="active and contested"),
+    ] = None,
+    scope: ScopeOption = None,
+    thread: ThreadOption = None,
+    as_of: AsOfOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show at most.")] = 100,
+) -> None:
+    """List what is remembered, the newest first.
+
+    \b
+    Examples:
+      everthread list
+      everthread list --status superseded --status archived
+      everthread list --scope user:ana --json
+    """
+    with here.open_store() as store:
+        options: dict[str, Any] = {"statuses": _statuses(status)} if status else {}
+        found = store.records(
+            here.identity,
+            scopes=[parse_scope(scope)] if scope else None,
+            thread_id=here.thread_id(thread) if thread else None,
+            as_of=parse_time(as_of),
+            limit=limit,
+            **options,
+        )
+    if here.json:
+        print_json(found)
+    elif not found:
+        say("nothing is remembered here yet")
+    else:
+        _print_records(found)
+
+
+@with_home
+def show(here: Here, id: Annotated[str, typer.Argument(metavar="ID", help="A record's or a receipt's id.")]) -> None:
+    """Show a record, or a receipt, with everything that is known about it.
+
+    \b
+    Examples:
+      everthread show mem_1f0c...
+      everthread show rcp_77ab... --json
+    """
+    with here.open_store() as store:
+        found: Record | Receipt | None = (
+            store.receipt(here.identity, id) if id.startswith("rcp_") else store.record(here.identity, id)
+        )
+    if found is None:
+        raise _not_found(id)
+    if here.json:
+        print_json(found)
+    else:
+        _print_fields(found.model_dump(mode="json", exclude_none=True))
+
+
+@with_home
+def history(here: Here, id: IdArgument) -> None:
+    """Show every revision of a record, the oldest first.
+
+    \b
+    Examples:
+      everthread history mem_1f0c...
+    """
+    with here.open_store() as store:
+        found = store.history(here.identity, id)
+    if not found:
+        raise _not_found(id)
+    if here.json:
+        print_json(found)
+        return
+    rows = [
+        (str(record.revision), when(record.recorded_at), record.status, record.statement, record.write_reason)
+        for record in found
+    ]
+    print_table(("revision", "recorded", "status", "statement", "reason"), rows)
+
+
+@with_home
+def forget(
+    here: Here,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Records to erase.")] = None,
+    thread: Annotated[
+        str | None, typer.Option("--thread", metavar="NAME", help="Everything that rests on this thread.")
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="NAME", help="Everything about this subject.")
+    ] = None,
+    scope: Annotated[
+        str | None, typer.Option("--scope", metavar="OWNER:ID", help="Everything of this scope, such as user:ana.")
+    ] = None,
+    with_source: Annotated[
+        bool, typer.Option("--with-source", help="Erase the messages it came from too, in every checkpoint.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why; it is kept in the receipt.")
+    ] = "asked for on the command line",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Erase from memory for good, with a receipt. There is no way back.
+
+    What is selected must match everything that is given. It is not learnt again from the same words.
+
+    \b
+    Examples:
+      everthread forget mem_1f0c...
+      everthread forget --thread trip-planning --with-source
+      everthread forget --subject "Ana's address" --yes
+    """
+    from everthread.stores import open_checkpointer
+
+    selection = _selection(here, ids, thread, subject, scope)
+    _confirm(selection, with_source, yes)
+    with ExitStack() as open_files:
+        store = open_files.enter_context(here.open_store())
+        saver = open_files.enter_context(open_checkpointer(here.url)) if with_source else None
+        receipt = store.erase(here.identity, selection, reason=reason, with_source=with_source, threads=saver)
+    if here.json:
+        print_json(receipt)
+    else:
+        _print_erasure(receipt)
+    if not receipt.verified:
+        raise typer.Exit(1)
+
+
+def _sources(text: str) -> list[Source]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names or set(names) - {"records", "evidence"}:
+        raise UsageError(f"--sources {text!r} is not known; write records, evidence, or records,evidence")
+    return cast("list[Source]", names)
+
+
+def _statuses(given: list[str]) -> list[Status]:
+    from everthread.stores.record import Status
+
+    known = get_args(Status)
+    for status in given:
+        if status not in known:
+            raise UsageError(f"--status {status!r} is not known; choose from {', '.join(known)}")
+    return cast("list[Status]", given)
+
+
+def _not_found(id: str) -> UsageError:
+    return UsageError(f"nothing with the id {id!r} for this user; `everthread list` shows what there is")
+
+
+def _selection(
+    here: Here, ids: list[str] | None, thread: str | None, subject: str | None, scope: str | None
+) -> Selection:
+    from everthread.stores.record import Selection
+
+    if not (ids or thread or subject or scope):
+        raise UsageError("nothing selected; give ids, --thread, --subject or --scope")
+    return Selection(
+        record_ids=tuple(ids or ()),
+        thread_id=here.thread_id(thread) if thread else None,
+        subject=subject,
+        scope=parse_scope(scope) if scope else None,
+    )
+
+
+def _confirm(selection: Selection, with_source: bool, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("erasing cannot be undone; add --yes to do it without being asked")
+    parts = [f"{name.replace('_', ' ')} {value}" for name, value in selection if value]
+    what = " and ".join(parts) + (", with the messages it came from" if with_source else "")
+    typer.confirm(f"Erase {what}? This cannot be undone.", abort=True)
+
+
+def _print_recall(found: Recall) -> None:
+    if found.hits:
+        print_table(("score", "source", "statement", "who", "when", "id"), [_hit_row(hit) for hit in found.hits])
+    else:
+        say(f"nothing found: {found.abstained or 'no candidate'}")
+    for arm in found.degraded:
+        say(f"degraded: {arm}", err=True)
+    if found.dropped:
+        print_table(
+            ("score", "dropped", "why", "id"),
+            [(f"{hit.score:.3f}", hit.statement, hit.why, _id_of(hit)) for hit in found.dropped],
+            title="Dropped",
+        )
+
+
+def _hit_row(hit: Hit) -> tuple[str, ...]:
+    return (f"{hit.score:.3f}", hit.source, hit.statement, hit.speaker or "", when(hit.at), _id_of(hit))
+
+
+def _id_of(hit: Hit) -> str:
+    return hit.record_id or f"{hit.thread_id}#{','.join(hit.message_ids)}"
+
+
+def _print_records(found: list[Record]) -> None:
+    rows = [
+        (
+            record.statement,
+            record.content_type,
+            str(record.scope),
+            record.status,
+            record.authority.value,
+            when(record.recorded_at),
+            record.id,
+        )
+        for record in found
+    ]
+    print_table(("statement", "type", "scope", "status", "authority", "recorded", "id"), rows)
+
+
+def _print_fields(fields: dict[str, Any], prefix: str = "") -> None:
+    """One line a field, nested ones by their path: `provenance.source`."""
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            _print_fields(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for number, inner in enumerate(value, 1):
+                _print_fields(inner, f"{prefix}{name}[{number}].")
+        elif value not in ([], ""):
+            say(f"{prefix}{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
+
+
+def _print_erasure(receipt: ErasureReceipt) -> None:
+    counts = ", ".join(f"{number} {kind}" for kind, number in receipt.erased.items() if number)
+    say(f"erased {counts or 'nothing: nothing matched'}; receipt {receipt.id}")
+    for left in receipt.remains:
+        say(f"remains: {left}")
+    if receipt.verified:
+        say("the files were read again: the words are in none of them")
+    else:
+        say("the words were found again after erasing; run `everthread doctor`", err=True)

@@ -1,0 +1,77 @@
+"""What a command prints: tables and colours on a terminal, tab-separated lines in a pipe, models with `--json`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from everthread.errors import EverthreadError, UsageError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["clean", "fail", "on_terminal", "print_json", "print_table", "say", "when"]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Stored text may hold anything. Escape sequences and direction overrides would let it write over the screen."""
+
+
+def on_terminal() -> bool:
+    """Whether a person looks at standard output."""
+    return sys.stdout.isatty()
+
+
+def clean(text: str) -> str:
+    """`text` without the characters that steer a terminal."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print a line: cleaned, no markup; on standard error with `err`."""
+    typer.echo(clean(text), err=err)
+
+
+def when(moment: datetime | None) -> str:
+    """A time for people, to the minute, in UTC; empty for none."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M") if moment else ""
+
+
+def print_json(value: BaseModel | Iterable[BaseModel]) -> None:
+    """Print a model as one JSON object, or several as one array."""
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        typer.echo(value.model_dump_json(indent=2))
+    else:
+        typer.echo(json.dumps([model.model_dump(mode="json") for model in value], ensure_ascii=False, indent=2))
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+    """Print rows under their columns. Nothing is cut off: a terminal folds, a pipe gets one line a row with tabs."""
+    if not on_terminal():
+        for row in (columns, *rows):
+            typer.echo("\t".join(" ".join(clean(cell).split()) for cell in row))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(clean(cell)) for cell in row))
+    Console().print(table)
+
+
+def fail(error: EverthreadError) -> NoReturn:
+    """Print the error as one line on standard error and end: 2 when the call was wrong, else 1."""
+    say(f"error: {' '.join(str(error).split())}", err=True)
+    raise typer.Exit(2 if isinstance(error, UsageError) else 1)

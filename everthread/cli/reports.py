@@ -1,0 +1,88 @@
+"""What commands report, as data: printed for people, or as JSON."""
+
+from __future__ import annotations
+
+from everthread.stores.contract import Finding
+from everthread.stores.identity import Frozen
+
+__all__ = ["DoctorReport", "FileProblem", "FileSkipped", "Flow", "FormatCount", "IngestReport"]
+
+
+class FormatCount(Frozen):
+    """What was read of one format."""
+
+    files: int
+    """How many files or folders."""
+    read: int
+    """How many messages."""
+    skipped: dict[str, int]
+    """What was left out on purpose, by reason."""
+
+
+class FileSkipped(Frozen):
+    """A file that was not read."""
+
+    path: str
+    """The file."""
+    why: str
+    """The reason."""
+
+
+class FileProblem(Frozen):
+    """Something that could not be read."""
+
+    path: str
+    """The file."""
+    line: int | None
+    """The line, when it is one."""
+    why: str
+    """What is wrong with it."""
+
+
+class IngestReport(Frozen):
+    """What `everthread ingest` did."""
+
+    read: int
+    """Messages that were read."""
+    added: int
+    """Messages that are new in the store."""
+    already_there: int
+    """Messages that the store had, or that were erased and stay so."""
+    threads: int
+    """Conversations that they belong to."""
+    skipped: dict[str, int]
+    """What was left out on purpose, by reason, over all formats."""
+    formats: dict[str, FormatCount]
+    """The same for each format."""
+    skipped_files: tuple[FileSkipped, ...]
+    """Files that were not read at all, and why."""
+    problems: tuple[FileProblem, ...]
+    """What could not be read, with its place."""
+    seconds: float
+    """How long it took."""
+
+
+class Flow(Frozen):
+    """One step, what it sends, and to whom (R287)."""
+
+    step: str
+    """The step of a turn."""
+    sends: str
+    """What leaves it."""
+    to: str
+    """Who gets it."""
+
+
+class DoctorReport(Frozen):
+    """What `everthread doctor` found."""
+
+    ok: bool
+    """Whether every finding is as it should be."""
+    store: str
+    """The store that was looked at."""
+    findings: tuple[Finding, ...]
+    """What was looked at in it."""
+    environment: dict[str, str]
+    """Versions and abilities of this installation."""
+    data_flow: tuple[Flow, ...]
+    """What goes where."""
