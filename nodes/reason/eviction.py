@@ -1,0 +1,118 @@
+"""A tool's result that is too long for the thread: kept whole beside it, with its head and tail in its place (R64).
+
+The artifact's id stands in the message as the path to the rest (R69). Every tool's results are treated alike, shell
+output included (R68), except those that read an evicted text back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from langchain_core.messages import ToolMessage
+
+from everthread.errors import StoreError
+from everthread.stores.contract import MemoryStore
+from everthread.stores.identity import Identity
+from everthread.stores.messages import text_of
+
+__all__ = ["EVICTED", "LIMIT", "PREVIEW", "Eviction", "evict", "is_evicted", "is_oversized", "shortened", "whole"]
+
+LIMIT = 30_000
+"""Characters from which on a result is evicted."""
+PREVIEW = 2_000
+"""Characters of its head, and of its tail, that stay."""
+EVICTED = "everthread_evicted"
+"""Key in `additional_kwargs` of a shortened result: the artifact's id and how many characters the whole has."""
+READERS = frozenset({"artifact_read"})
+"""Tools that read an evicted text: evicting what they return would never end."""
+
+
+class Eviction(NamedTuple):
+    """What became of a tool's result."""
+
+    message: ToolMessage
+    """The result as it enters the thread: shortened, or the same object as before."""
+    artifact: str | None = None
+    """Id of the whole text, when it was evicted."""
+    failed: str = ""
+    """Why it could not be evicted, when it should have been."""
+
+
+def evict(
+    message: ToolMessage,
+    identity: Identity,
+    store: MemoryStore,
+    *,
+    thread_id: str | None,
+    limit: int = LIMIT,
+    preview: int = PREVIEW,
+) -> Eviction:
+    """The result with its middle moved to `store.artifacts` when it is longer than `limit` characters.
+
+    Nothing is shortened before the whole is kept: a failing store leaves the message as it was, and says so in
+    `failed`.
+    """
+    if not is_oversized(message, limit):
+        return Eviction(message)
+    try:
+        artifact = store.artifacts.put(identity, "tool_result", _text(message), thread_id=thread_id)
+    except StoreError as error:
+        return Eviction(message, failed=str(error))
+    return Eviction(shortened(message, artifact, preview), artifact)
+
+
+def is_oversized(message: ToolMessage, limit: int = LIMIT) -> bool:
+    """Whether the result has to be evicted: too long, not evicted before, and no evicted text read back."""
+    return message.name not in READERS and not is_evicted(message) and len(_text(message)) > limit
+
+
+def is_evicted(message: ToolMessage) -> bool:
+    """Whether only the head and the tail of the result are left in the message."""
+    return EVICTED in message.additional_kwargs
+
+
+def shortened(message: ToolMessage, artifact: str, preview: int = PREVIEW) -> ToolMessage:
+    """The same message with head and tail of its text and the path to the whole; pictures and files in it stay."""
+    text = _text(message)
+    preview = min(preview, len(text) // 4)  # a preview is never the whole
+    shown = (
+        f"{text[:preview]}\n\n"
+        f"[{len(text) - 2 * preview} of {len(text)} characters left out; the whole result is kept as {artifact}]\n\n"
+        f"{text[len(text) - preview :]}"
+    )
+    mark = {EVICTED: {"artifact": artifact, "characters": len(text)}}
+    return message.model_copy(
+        update={
+            "content": _with_text(message.content, shown),
+            "additional_kwargs": {**message.additional_kwargs, **mark},
+        }
+    )
+
+
+def whole(message: ToolMessage, identity: Identity, store: MemoryStore) -> ToolMessage:
+    """The message as the tool returned it, for the transcript (R42); as it is when it was not evicted, or when the
+    whole text has been erased since."""
+    if not is_evicted(message):
+        return message
+    artifact = store.artifacts.get(identity, message.additional_kwargs[EVICTED]["artifact"])
+    if artifact is None:
+        return message
+    kept = {key: value for key, value in message.additional_kwargs.items() if key != EVICTED}
+    return message.model_copy(update={"content": _with_text(message.content, artifact.text), "additional_kwargs": kept})
+
+
+def _text(message: ToolMessage) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    return text_of([part for part in message.content if _is_text(part)])
+
+
+def _with_text(content: str | list[str | dict[Any, Any]], text: str) -> str | list[str | dict[Any, Any]]:
+    if isinstance(content, str):
+        return text
+    others = [part for part in content if not _is_text(part)]
+    return [{"type": "text", "text": text}, *others] if others else text
+
+
+def _is_text(part: str | dict[Any, Any]) -> bool:
+    return isinstance(part, str) or part.get("type") == "text"
