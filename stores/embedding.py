@@ -183,8 +183,11 @@ def _from_provider(spec: str) -> Embedder:
 
         return LangchainEmbedder(init_embeddings(spec), name=spec)
     except ImportError as error:
-        raise UsageError(
-            f"embedder {spec!r} needs a package: {error}. Try: pip install 'everthread[langchain]'"
-        ) from error
-    except ValueError as error:
-        raise UsageError(f"embedder {spec!r}: {error}") from error
+        raise UsageError(f"embedder {spec!r}: {_first_line(error)}; try pip install 'everthread[langchain]'") from error
+    # a provider's constructor may raise anything, most often for a missing key; whatever it is, the caller can mend it
+    except Exception as error:
+        raise UsageError(f"embedder {spec!r}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

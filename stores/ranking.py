@@ -20,8 +20,8 @@ FLOOR = 0.26
 
 Chosen on the labelled questions of the tests: each one that a memory answers in shared words passes, and one of 34
 unrelated ones does ("Which year did the Berlin Wall fall?" beside a move to Berlin). Checked on chats that played no
-part in the choice: of LoCoMo's questions 93 % pass against their own conversation and 20 % against another person's. Of the
-answers in entirely other words one in four passes: the built-in embedder knows no better.
+part in the choice: of LoCoMo's questions 93 % pass against their own conversation and 20 % against another person's.
+Of the answers in entirely other words one in four passes: the built-in embedder knows no better.
 """
 HALF_LIFE_DAYS = 30.0
 """An episode counts half after this many days. Facts and preferences do not age by themselves (R184)."""

@@ -1,0 +1,103 @@
+"""Terms, keys and token estimates, in English and Chinese."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from everthread.stores.text import cjk_share, estimate_tokens, normalise, query_terms, terms
+
+
+def test_latin_words_are_lowered_and_stemmed() -> None:
+    assert terms("Running DEPLOYS, deployed! v3.11") == ["run", "deploi", "deploi", "v3", "11"]
+
+
+def test_chinese_is_indexed_as_characters_and_bigrams() -> None:
+    assert terms("李雷喝茶") == ["李", "雷", "喝", "茶", "李雷", "雷喝", "喝茶"]
+
+
+def test_mixed_text_keeps_both_kinds_of_terms() -> None:
+    assert terms("用Postgres16部署") == ["用", "postgres16", "部", "署", "部署"]
+
+
+def test_full_width_letters_are_the_same_terms() -> None:
+    assert terms("ＡＢＣ１２") == terms("abc12")
+
+
+def test_thai_and_korean_are_found_by_bigrams() -> None:
+    assert "กาแ" not in terms("กาแฟ") and "กา" in terms("กาแฟ")
+    assert "마라" in terms("마라톤을")
+
+
+def test_a_megabyte_without_spaces_is_one_short_term() -> None:
+    assert terms("x" * 1_000_000) == ["x" * 64]
+
+
+def test_nul_surrogates_and_emoji_are_no_terms_and_do_no_harm() -> None:
+    assert terms("a\x00b \ud800 🎉") == ["a", "b"]
+
+
+def test_stop_words_of_both_languages_are_dropped_from_a_query() -> None:
+    assert query_terms("What is the name of my dog?") == {"name": 1.0, "dog": 1.0}
+    assert query_terms("我的猫叫什么名字") == pytest.approx(
+        {"猫": 0.4, "叫": 0.4, "名": 0.4, "字": 0.4, "的猫": 1, "猫叫": 1, "叫什": 1, "么名": 1, "名字": 1}
+    )
+
+
+def test_a_query_of_stop_words_alone_keeps_them() -> None:
+    assert query_terms("who are you") == {"who": 1.0, "ar": 1.0, "you": 1.0}
+    assert query_terms("") == {}
+
+
+def test_a_repeated_query_word_weighs_more_but_not_twice() -> None:
+    assert query_terms("tea tea tea milk") == {"tea": 1.5, "milk": 1.0}
+
+
+def test_a_single_chinese_character_keeps_its_weight_when_it_is_all_there_is() -> None:
+    assert query_terms("茶") == {"茶": 1.0}
+
+
+def test_stemming_is_the_same_from_many_threads() -> None:
+    words = [f"{stem}{ending}" for stem in ("relat", "hop", "run", "studi") for ending in ("ing", "ed", "ional", "es")]
+    alone = [terms(word) for word in words]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(terms, words * 50)) == alone * 50
+
+
+@pytest.mark.parametrize(("text", "share"), [("", 0.0), ("abc", 0.0), ("喝茶", 1.0), ("喝tea茶", 0.4)])
+def test_the_share_of_cjk_characters(text: str, share: float) -> None:
+    assert cjk_share(text) == share
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),  # by cl100k
+    [
+        ("The billing project uses PostgreSQL 16 in production, and deployments happen on Tuesdays.", 18),
+        ("Ana prefers green tea over coffee in the morning. " * 20, 220),
+        ("李雷喜欢吃辣，最爱重庆火锅。", 21),
+        ('{"role": "user", "content": "hello there", "n": [1, 2, 3]}', 25),
+    ],
+)
+def test_the_estimate_is_within_a_quarter_of_a_tokenizer(text: str, counted: int) -> None:
+    assert counted * 0.75 <= estimate_tokens(text) <= counted * 1.25
+
+
+def test_the_estimate_of_nothing_is_zero_and_of_anything_is_not() -> None:
+    assert [estimate_tokens(text) for text in ("", " ", "a", "\ud800", "🎉")] == [0, 1, 1, 1, 3]
+
+
+def test_normalising_folds_case_width_and_white_space_only() -> None:
+    assert normalise("  Ｔhe\u3000Straße \n IS  Long ") == "the strasse is long"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("5 years", "6 years"),
+        ("3 May", "3 June"),
+        ("likes tea", "not likes tea"),
+        ("喜欢茶", "不喜欢茶"),
+        ("a-1", "a1"),
+    ],
+)
+def test_normalising_keeps_numbers_dates_and_negations(one: str, other: str) -> None:
+    assert normalise(one) != normalise(other)
