@@ -34,9 +34,10 @@ def leaving(state: MemoryState, keep_tokens: int, counter: Counter | None = None
     """
     messages = visible(state)
     window = state.get("window", {})
-    if not messages or window.get("compacted_at") == messages[-1].id:
+    newest = messages[-1].id if messages else None
+    if newest is not None and window.get("compacted_at") == newest:
         return None
-    if window.get("overflow") == messages[-1].id:
+    if newest is not None and window.get("overflow") == newest:
         keep_tokens = min(keep_tokens, count_tokens(messages, counter) // 2)
     cut = safe_cut(messages, keep_tokens, counter)
     return Leaving(messages[:cut], messages[cut:]) if cut else None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from langchain_core.messages import ToolMessage
+from support.full_disk import fill_disk
 
 from everthread import Identity
 from everthread.nodes.reason.eviction import EVICTED, Eviction, evict, is_evicted, whole
@@ -55,13 +56,13 @@ def test_what_reads_an_evicted_text_back_is_not_evicted(store: MemoryStore, ana:
     assert evict(message, ana, store, thread_id="t1") == Eviction(message)
 
 
-def test_a_result_that_cannot_be_kept_stays_as_it_was(ana: Identity) -> None:
-    with open_store("sqlite::memory:", embedder="none") as store:
-        pass
+def test_a_result_that_cannot_be_kept_stays_as_it_was(store: MemoryStore, ana: Identity) -> None:
+    fill_disk(store)
     message = result(LONG)
     eviction = evict(message, ana, store, thread_id="t1")
     assert eviction.message is message
-    assert (eviction.artifact, eviction.failed != "") == (None, True)
+    assert eviction.artifact is None
+    assert "the disk is full" in eviction.failed
 
 
 def test_the_whole_result_comes_back_for_the_transcript(store: MemoryStore, ana: Identity) -> None:
