@@ -17,7 +17,7 @@ from everthread.stores.identity import Identity, encode_label
 from everthread.stores.scoring import Corpus
 from everthread.stores.sqlite.database import one
 
-__all__ = ["SearchIndex", "SearchRow", "evidence_space", "record_space"]
+__all__ = ["SearchIndex", "SearchRow", "evidence_space", "is_evidence_space", "record_space"]
 
 
 Key = tuple[tuple[str, ...], frozenset[str] | None]
@@ -62,6 +62,11 @@ def evidence_space(identity: Identity) -> str:
     return "/".join((encode_label(identity.tenant), "evidence", encode_label(identity.user)))
 
 
+def is_evidence_space(space: str) -> bool:
+    """Whether a space holds messages; else it holds records."""
+    return space.split("/")[1] == "evidence"
+
+
 class SearchIndex:
     """Reads and writes search rows inside the caller's transaction, and keeps the corpora searched last in memory.
 
@@ -92,10 +97,14 @@ class SearchIndex:
         connection.executemany("DELETE FROM search WHERE space = ? AND id = ?", [(space, id) for id in ids])
         return connection.total_changes() - before
 
-    def clear(self, connection: apsw.Connection) -> None:
-        """Remove every row of every space."""
-        connection.execute("UPDATE search_versions SET version = version + 1")
-        connection.execute("DELETE FROM search")
+    def clear(self, connection: apsw.Connection, space: str) -> None:
+        """Remove every row of a space."""
+        self._raise_version(connection, space, 1)
+        connection.execute("DELETE FROM search WHERE space = ?", (space,))
+
+    def version(self, connection: apsw.Connection, space: str) -> int:
+        """The space's version: another one means that a row was put or deleted; 0 before the first."""
+        return one(connection, "SELECT version FROM search_versions WHERE space = ?", space) or 0
 
     def _raise_version(self, connection: apsw.Connection, space: str, by: int) -> int:
         """The space's version after raising it; versions are never used twice, so they number the rows too."""
@@ -129,9 +138,7 @@ class SearchIndex:
         return corpus
 
     def _versions(self, connection: apsw.Connection, spaces: Sequence[str]) -> tuple[int, ...]:
-        return tuple(
-            one(connection, "SELECT version FROM search_versions WHERE space = ?", space) or 0 for space in spaces
-        )
+        return tuple(self.version(connection, space) for space in spaces)
 
     def _cached(self, key: Key, versions: tuple[int, ...]) -> Corpus | None:
         with self._lock:

@@ -1,0 +1,43 @@
+"""A store by its URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
+
+from everthread.errors import UsageError
+from everthread.stores.contract import MemoryStore
+from everthread.stores.embedding import Embedder
+
+__all__ = ["MEMORY_FILE", "open_store"]
+
+MEMORY_FILE = "memory.db"
+"""The file of long-term memory inside a home."""
+
+
+def open_store(url: str | Path, *, embedder: str | Embeddings | Embedder | None = None, **options: Any) -> MemoryStore:
+    """The store at `url`: "sqlite:DIR" keeps `memory.db` in that directory, "sqlite::memory:" nothing at all.
+
+    A plain path is a directory too, or the file itself when it ends in ".db". `embedder` and the other options are
+    those of the backend (see `SqliteStore`). Raises UsageError for another scheme, StoreError when it cannot be opened.
+    """
+    from everthread.stores.sqlite.store import SqliteStore
+
+    return SqliteStore(sqlite_path(url, MEMORY_FILE), embedder=embedder, **options)
+
+
+def sqlite_path(url: str | Path, name: str) -> str:
+    """The file that `url` means, `name` in its directory. UsageError for a scheme that is not supported."""
+    text = str(url)
+    scheme, colon, rest = text.partition(":")
+    if scheme == "sqlite":
+        text = rest.removeprefix("//")
+    elif colon and len(scheme) > 1 and scheme.isidentifier():
+        raise UsageError(f"no backend for {scheme!r}; supported: sqlite:DIR, sqlite::memory:, or a path")
+    if not text.strip():
+        raise UsageError("the store's URL names no directory; write sqlite:./data")
+    if text == ":memory:" or text.endswith(".db"):
+        return text
+    return str(Path(text).expanduser() / name)

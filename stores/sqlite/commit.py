@@ -1,0 +1,276 @@
+"""One commit: every change of it checked and written on one connection, inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import apsw
+
+from everthread.errors import Conflict, UsageError
+from everthread.stores.access import check_change, check_write, may_read
+from everthread.stores.contract import READABLE
+from everthread.stores.identity import Identity
+from everthread.stores.record import Change, Decision, Record, Relation, RelationKind
+from everthread.stores.sqlite import audit
+from everthread.stores.sqlite.database import one
+from everthread.stores.sqlite.rows import Rows, Stored, save, space_of
+from everthread.stores.sqlite.search import SearchIndex, SearchRow
+from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.sqlite.tombstones import is_buried
+
+__all__ = ["Commit"]
+
+RELATION_OF: dict[str, RelationKind] = {"supersede": "supersedes", "narrow": "narrows", "contest": "contradicts"}
+"""The relation that a change leaves on its new record."""
+OPEN = ("pending", *READABLE)
+"""Statuses of a record that is still in use, or may come into use."""
+
+
+class Commit:
+    """The writing of one receipt: `apply` each change in order, then `finish`."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        rows: Rows,
+        index: SearchIndex,
+        identity: Identity,
+        *,
+        receipt_id: str,
+        thread_id: str | None,
+        now: datetime,
+    ) -> None:
+        self._connection = connection
+        self._rows = rows
+        self._index = index
+        self._identity = identity
+        self._receipt_id = receipt_id
+        self._thread_id = thread_id
+        self._now = now
+        self._before: dict[str, Record] = {}
+        self._after: dict[str, Record] = {}
+
+    def apply(self, change: Change) -> Decision:
+        """Write one change and say what became of it. Raises as `MemoryStore.commit` says."""
+        if change.action == "refuse":
+            return self._decided(change, "refused")
+        target = self._target(change) if change.target is not None else None
+        if change.record is None:
+            assert target is not None  # `Change` validates it
+            return self._confirm(change, target) if change.action == "confirm" else self._end(change, target)
+        if is_buried(self._connection, self._identity.tenant, change.record, author=self._identity.user):
+            return Decision(
+                outcome="refused",
+                rule="tombstone",
+                reason="the same was erased before, and is not learnt again",
+                target=change.target,
+                evidence=change.evidence,
+            )
+        if change.action == "revise":
+            assert target is not None
+            return self._revise(change, change.record, target)
+        return self._add(change, change.record, target)
+
+    def _target(self, change: Change) -> Stored:
+        """The record that a change is about, if this identity can see it and it is as the caller saw it."""
+        id = str(change.target)
+        stored = self._rows.get(self._connection, self._identity.tenant, id)
+        if stored is None or not may_read(
+            self._identity, stored.record, author=stored.author, thread_id=self._thread_id
+        ):
+            raise UsageError(f"{change.action}: there is no record {id} for user {self._identity.user}")
+        # What an earlier change of this commit did to the record was not there to be seen.
+        seen = self._before.get(id, stored.record).revision
+        if change.expected not in (seen, stored.record.revision):
+            raise Conflict(
+                f"record {id} is at revision {stored.record.revision}, not {change.expected}; read it and decide again",
+                winner=stored.record.revision,
+            )
+        if change.action not in ("revise", "end") and stored.record.status not in OPEN:
+            raise UsageError(f"{change.action}: record {id} is {stored.record.status}, not in use any more")
+        return stored
+
+    def _add(self, change: Change, record: Record, target: Stored | None) -> Decision:
+        """`create`, `supersede`, `narrow`, `contest`: a new record. One that waits for review leaves its target be."""
+        if record.status not in ("pending", "active"):
+            raise UsageError(f"record {record.id}: a new record is active or pending, not {record.status}")
+        if one(self._connection, "SELECT 1 FROM records WHERE id = ?", record.id):
+            raise UsageError(f"record {record.id} exists already; revise it, or leave the id out to get a fresh one")
+        check_write(self._identity, record, thread_id=self._thread_id)
+        waits = record.status == "pending"
+        update: dict[str, Any] = {"revision": 1, "recorded_at": self._now}
+        if target is not None:
+            update["relations"] = _with_relation(record, change, target.record.id)
+        if change.action == "contest" and not waits:
+            update["status"] = "contested"
+        new = _kept_for(record.model_copy(update=update), self._now)
+        self._save(Stored(new, self._identity.user), change)
+        if target is not None and not waits:
+            self._touch(change, new, target)
+        if waits:
+            return self._decided(change, "pending", new)
+        match change.action:
+            case "supersede":
+                return self._decided(change, "superseded", new)
+            case "narrow":
+                return self._decided(change, "narrowed", new)
+            case "contest":
+                return self._decided(change, "contested", new)
+        return self._decided(change, "created", new)
+
+    def _touch(self, change: Change, new: Record, target: Stored) -> None:
+        """What a new record does to the one that it stands against."""
+        if change.action == "narrow":
+            return  # both hold, each in its reach
+        self._may_change(change, target)
+        old = target.record
+        update: dict[str, Any]
+        if change.action == "contest":
+            update = {"status": "contested", "relations": _with_relation(old, change, new.id)}
+        else:
+            update = {"status": "superseded", "ended_at": self._now, "valid_to": _closing(old, new)}
+        self._save(self._next(target, update), change)
+
+    def _confirm(self, change: Change, target: Stored) -> Decision:
+        """Another source said the same: evidence is added, authority stays (R297)."""
+        self._may_change(change, target)
+        record, source = target.record, change.source
+        known = [_words_of(known) for known in (record.provenance, *record.confirmed_by)]
+        if _words_of(source) in known:
+            return self._decided(change, "confirmed", record)
+        confirmed = self._next(target, {"confirmed_by": (*record.confirmed_by, source)})
+        self._save(confirmed, change)
+        return self._decided(change, "confirmed", confirmed.record)
+
+    def _end(self, change: Change, target: Stored) -> Decision:
+        self._may_change(change, target)
+        ended = self._next(target, {"status": change.status, "ended_at": target.record.ended_at or self._now})
+        self._save(ended, change)
+        return self._decided(change, "ended", ended.record)
+
+    def _revise(self, change: Change, record: Record, target: Stored) -> Decision:
+        self._may_change(change, target)
+        check_write(self._identity, record, thread_id=self._thread_id)
+        first = one(self._connection, "SELECT recorded_at FROM revisions WHERE id = ? AND revision = 1", record.id)
+        revised = self._next(Stored(record, target.author), {}, after=target.record)
+        if record.status not in OPEN and record.ended_at is None:
+            revised = revised._replace(record=revised.record.model_copy(update={"ended_at": self._now}))
+        revised = revised._replace(record=_kept_for(revised.record, moment(first)))
+        self._save(revised, change)
+        if target.record.status == "pending" and record.status in READABLE:
+            self._take_effect(change, revised.record)
+        return self._decided(change, "pending" if record.status == "pending" else "revised", revised.record)
+
+    def _take_effect(self, change: Change, approved: Record) -> None:
+        """What waited for review does now what it said it would: supersede, or stand against, other records."""
+        for relation in approved.relations:
+            target = self._rows.get(self._connection, self._identity.tenant, relation.target)
+            if (
+                target is None
+                or target.record.status not in READABLE
+                or relation.kind not in ("supersedes", "contradicts")
+            ):
+                continue
+            action: Literal["supersede", "contest"] = "supersede" if relation.kind == "supersedes" else "contest"
+            self._touch(change.model_copy(update={"action": action}), approved, target)
+
+    def _may_change(self, change: Change, target: Stored) -> None:
+        check_change(
+            self._identity, target.record, change, author=target.author, thread_id=self._thread_id, now=self._now
+        )
+
+    def _next(self, stored: Stored, update: dict[str, Any], *, after: Record | None = None) -> Stored:
+        """The next revision. System time never runs backwards within a record, whatever the clock does."""
+        before = after or stored.record
+        stamp = {
+            "revision": before.revision + 1,
+            "recorded_at": max(self._now, before.recorded_at + timedelta(microseconds=1)),
+        }
+        # validated again: a field that an update contradicts is a bug to be seen, not a row to be kept
+        fields = stored.record.model_dump() | update | stamp
+        return Stored(Record.model_validate(fields), stored.author)
+
+    def _save(self, stored: Stored, change: Change) -> None:
+        record = stored.record
+        if record.id not in self._before and record.revision > 1:
+            before = self._rows.get(self._connection, self._identity.tenant, record.id)
+            assert before is not None
+            self._before[record.id] = before.record
+        self._after[record.id] = record
+        save(
+            self._connection,
+            self._identity.tenant,
+            stored,
+            actor=self._identity.user,
+            receipt=self._receipt_id,
+            reason=change.reason,
+        )
+
+    def finish(self, decisions: Sequence[Decision], rows: Sequence[SearchRow]) -> None:
+        """Bring the search index, the outbox and the audit log to what the changes have left."""
+        by_id = {row.id: row for row in rows}
+        for id, record in self._after.items():
+            self._sync(self._before.get(id), record, by_id.get(id))
+            if record.status != "pending":
+                self._connection.execute(
+                    "INSERT INTO outbox (at, tenant, kind, record_id) VALUES (?, ?, 'memory.updated', ?)",
+                    (micros(self._now), self._identity.tenant, id),
+                )
+        written = [[item.outcome, item.rule, item.record_id, item.revision, item.target] for item in decisions]
+        detail = {"receipt": self._receipt_id, "decisions": written}
+        audit.append(self._connection, self._identity, "write", detail, at=self._now)
+
+    def _sync(self, before: Record | None, after: Record, row: SearchRow | None) -> None:
+        """One record's row in the index: there while it is in use, in the space of its scope."""
+        tenant, space = self._identity.tenant, space_of(self._identity.tenant, after)
+        if before is not None and before.status in READABLE:
+            old = space_of(tenant, before)
+            if after.status not in READABLE or old != space:
+                self._index.delete(self._connection, old, [after.id])
+        if after.status in READABLE and row is not None:
+            self._index.put(self._connection, space, [row])
+
+    def _decided(self, change: Change, outcome: Any, record: Record | None = None) -> Decision:
+        target = change.target if record is None or change.target != record.id else None
+        evidence = change.evidence or (change.record.provenance.message_ids if change.record else ())
+        return Decision(
+            outcome=outcome,
+            rule=change.rule,
+            reason=change.reason,
+            record_id=record.id if record else None,
+            revision=record.revision if record else None,
+            target=target,
+            evidence=evidence,
+        )
+
+
+def _with_relation(record: Record, change: Change, target: str) -> tuple[Relation, ...]:
+    """The record's relations, with the one that the change makes."""
+    kind = RELATION_OF[change.action]
+    if any((relation.kind, relation.target) == (kind, target) for relation in record.relations):
+        return record.relations
+    return (*record.relations, Relation(kind=kind, target=target, reason=change.reason, evidence=change.evidence))
+
+
+def _closing(old: Record, new: Record) -> datetime | None:
+    """When the old record stopped being true: when the new one begins, unless that was known already."""
+    if old.valid_to is not None or new.valid_from is None:
+        return old.valid_to
+    if old.valid_from is not None and new.valid_from <= old.valid_from:
+        return None
+    return new.valid_from
+
+
+def _kept_for(record: Record, since: datetime) -> Record:
+    """The record with the expiry that its retention asks for (R143)."""
+    if record.governance.retention_days is None:
+        return record
+    end = since + timedelta(days=record.governance.retention_days)
+    return record.model_copy(update={"expires_at": min(end, record.expires_at or end)})
+
+
+def _words_of(source: Any) -> tuple[Any, ...]:
+    """What makes two sources the same one: where it was said, and by whom."""
+    return (source.source, source.thread_id, source.message_ids, source.actor, source.artifact, source.observed_at)

@@ -1,0 +1,131 @@
+"""Documents become search rows here: terms always, vectors when the embedder answers and is the index's own.
+
+The index remembers whose vectors it holds. With another embedder it works on keywords at once, and the `embed` job
+computes the vectors anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from everthread.stores.embedding import Embedder
+from everthread.stores.scoring import Document, encode, pieces
+from everthread.stores.sqlite.database import Database, one
+from everthread.stores.sqlite.search import SearchRow
+
+__all__ = ["Indexer", "Prepared", "QueryVector"]
+
+
+class Prepared(NamedTuple):
+    """Documents on their way into the index, embedded before the transaction that writes them."""
+
+    documents: Sequence[Document]
+    """What is indexed."""
+    rows: list[SearchRow]
+    """One a document, in order."""
+    failure: str | None
+    """Why there are no vectors, when the embedder was asked and failed."""
+
+
+class QueryVector(NamedTuple):
+    """A query's vector, or why there is none."""
+
+    vector: NDArray[np.float32] | None
+    degraded: str | None
+    """Set when vectors were to be had and failed."""
+
+
+class Indexer:
+    """Encodes documents for the search index of one database."""
+
+    def __init__(self, database: Database, embedder: Embedder | None) -> None:
+        self._database = database
+        self._embedder = embedder
+
+    @property
+    def embedder_id(self) -> str | None:
+        """The embedder's id; None when the store was opened without vectors."""
+        return self._embedder.id if self._embedder else None
+
+    def owns(self, connection: apsw.Connection) -> bool:
+        """Whether the vectors in the index are (or will be) this embedder's."""
+        return self._embedder is not None and self.holder(connection) in (None, self._embedder.id)
+
+    def holder(self, connection: apsw.Connection) -> str | None:
+        """The id of the embedder whose vectors the index holds; None when it has none yet."""
+        holder: str | None = one(connection, "SELECT value FROM meta WHERE name = 'embedder'")
+        return holder
+
+    def take_over(self, connection: apsw.Connection) -> None:
+        """Note that the index now holds this embedder's vectors and no others."""
+        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('embedder', ?)", (self.embedder_id,))
+
+    def release(self, connection: apsw.Connection) -> None:
+        """Note that the vectors are changing hands: until `take_over` nobody's are compared with anything."""
+        connection.execute(
+            "INSERT OR REPLACE INTO meta (name, value) VALUES ('embedder', ?)",
+            (f"nobody yet ({self.embedder_id} is at it)",),
+        )
+
+    def prepare(self, documents: Sequence[Document], *, anew: bool = False) -> Prepared:
+        """Embed and encode. Call it outside of every transaction: an embedder may be slow, or a network away.
+
+        `anew` embeds although the index holds another embedder's vectors, since all of them are about to be replaced.
+        """
+        if not documents or self._embedder is None:
+            return Prepared(documents, [_row(document, None) for document in documents], None)
+        if not anew:
+            with self._database.read() as connection:
+                if not self.owns(connection):
+                    return Prepared(documents, [_row(document, None) for document in documents], None)
+        texts = [pieces(document) for document in documents]
+        try:
+            vectors = self._embedder.embed_documents([text for parts in texts for text in parts])
+        # Any provider's client may raise anything. The write goes on; the failure is a job and is seen in `doctor`.
+        except Exception as error:
+            return Prepared(documents, [_row(document, None) for document in documents], _named(error))
+        ends = np.cumsum([len(parts) for parts in texts])[:-1]
+        rows = [_row(document, part) for document, part in zip(documents, np.split(vectors, ends), strict=True)]
+        return Prepared(documents, rows, None)
+
+    def settle(self, connection: apsw.Connection, prepared: Prepared) -> list[SearchRow]:
+        """The rows to write in this transaction. Claims the index for this embedder when it holds no vectors yet, and
+        leaves vectors out when another process has given it to another embedder meanwhile."""
+        if not any(row.whole for row in prepared.rows):
+            return prepared.rows
+        if not self.owns(connection):
+            return [_row(document, None) for document in prepared.documents]
+        if self.holder(connection) is None:
+            self.take_over(connection)
+        return prepared.rows
+
+    def query(self, text: str) -> QueryVector:
+        """The query's vector by the embedder of the index. Call it outside of every transaction."""
+        if self._embedder is None:
+            return QueryVector(None, None)
+        with self._database.read() as connection:
+            holder = self.holder(connection)
+        if holder not in (None, self._embedder.id):
+            return QueryVector(None, f"semantic: the index holds vectors of {holder}; a job embeds them anew")
+        try:
+            return QueryVector(self._embedder.embed_query(text), None)
+        # As above: recall fails open, keywords answer, and the caller is told.
+        except Exception as error:
+            return QueryVector(None, f"semantic: {_named(error)}")
+
+
+def _row(document: Document, vectors: NDArray[np.float32] | None) -> SearchRow:
+    return SearchRow(
+        document.id, document.group, document.speaker, encode(document, vectors), whole=vectors is not None
+    )
+
+
+def _named(error: Exception) -> str:
+    """The kind of an error, and the first line of what it says, cut: it may quote the text that was sent."""
+    first = str(error).strip().split("\n", 1)[0][:200]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -1,0 +1,429 @@
+"""Recall: what an identity may read and what fits here and now, scored, weighed, best first.
+
+Who may read what, status and validity decide before anything is scored: the statistics are those of exactly the
+readable records (R164).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import apsw
+import numpy as np
+
+from everthread.errors import UsageError
+from everthread.stores.access import may_read, narrows, searched_owners, unfit
+from everthread.stores.identity import Identity, Owner, Scope, aware
+from everthread.stores.ranking import collapse, entity_links, weigh
+from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
+from everthread.stores.scoring import Corpus, Query, Scores
+from everthread.stores.sqlite.database import Database
+from everthread.stores.sqlite.indexing import Indexer
+from everthread.stores.sqlite.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
+from everthread.stores.sqlite.search import SearchIndex, evidence_space, record_space
+from everthread.stores.sqlite.times import micros
+from everthread.stores.sqlite.transcripts import Transcripts
+from everthread.stores.text import is_telling, query_terms, terms
+
+__all__ = ["Question", "Recaller"]
+
+MAX_QUERY = 4_000
+"""Characters of a query that are searched: a question is short, and a pasted book must not stall a turn."""
+POOL = 100
+"""Candidates of each arm that are weighed, and five for each hit that is asked for."""
+LINKED_SHARE = 0.9
+"""A record that stands against (or narrows) a hit comes with it, nearly as relevant: both sides are to be seen."""
+EXPLAINED = 50
+"""With `explain`, how many records that match but do not fit are listed."""
+
+FITTING = """
+records.status IN ('active', 'contested')
+AND (records.valid_from IS NULL OR records.valid_from <= :now)
+AND (records.valid_to IS NULL OR records.valid_to > :now)
+AND (records.expires_at IS NULL OR records.expires_at > :now)
+AND (records.environment IS NULL OR records.environment = :environment)
+AND (records.agent_family IS NULL OR records.agent_family = :agent)
+"""
+"""`access.unfit` as a condition, all but the range of versions."""
+
+ALLOWED = f"SELECT records.id, records.agent_versions IS NOT NULL FROM records WHERE {PERMITTED} AND {FITTING}"
+
+NEIGHBOURS = """
+SELECT id, target FROM relations
+WHERE kind IN ('contradicts', 'narrows') AND id IN (SELECT value FROM json_each(:ids))
+UNION
+SELECT target, id FROM relations
+WHERE kind IN ('contradicts', 'narrows') AND target IN (SELECT value FROM json_each(:ids))
+"""
+
+
+class Question(NamedTuple):
+    """What `recall` was asked, checked."""
+
+    identity: Identity
+    text: str
+    limit: int
+    owners: tuple[tuple[Owner, str], ...]
+    scopes: Sequence[Scope] | None
+    thread_id: str | None
+    as_of: datetime | None
+    now: datetime
+    floor: float | None
+    explain: bool
+
+    @property
+    def pool(self) -> int:
+        """How many candidates an arm brings."""
+        return max(POOL, 5 * self.limit)
+
+
+class Found(NamedTuple):
+    """What one source answered: the best first, and with `explain` what was left out."""
+
+    hits: list[Hit]
+    dropped: list[Hit]
+
+
+class Candidate(NamedTuple):
+    """A record on its way to a hit."""
+
+    record: Record
+    score: float
+    signals: Signals
+    linked_to: str | None
+    """The hit that brought it, when its own words did not."""
+
+
+class Recaller:
+    """Answers `MemoryStore.recall`."""
+
+    def __init__(
+        self,
+        database: Database,
+        rows: Rows,
+        index: SearchIndex,
+        indexer: Indexer,
+        transcripts: Transcripts,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._rows = rows
+        self._index = index
+        self._indexer = indexer
+        self._transcripts = transcripts
+        self._clock = clock
+
+    def recall(
+        self,
+        identity: Identity,
+        query: str,
+        *,
+        limit: int,
+        sources: Iterable[str],
+        thread_id: str | None,
+        scopes: Sequence[Scope] | None,
+        as_of: datetime | None,
+        now: datetime | None,
+        floor: float | None,
+        explain: bool,
+    ) -> Recall:
+        """See `MemoryStore.recall`."""
+        wanted = _checked_sources(sources)
+        if limit < 1:
+            raise UsageError(f"recall: limit is {limit}; ask for at least one hit")
+        asked = Question(
+            identity=identity,
+            text=_searchable(query),
+            limit=limit,
+            owners=searched_owners(identity, scopes, thread_id),
+            scopes=scopes,
+            thread_id=thread_id,
+            as_of=None if as_of is None else aware(as_of, "as_of"),
+            now=aware(now or as_of or self._clock(), "now"),
+            floor=floor,
+            explain=explain,
+        )
+        degraded = [f"query: only its first {MAX_QUERY:,} characters were searched"] if len(query) > MAX_QUERY else []
+        if not is_telling(asked.text):
+            reason = "the query has no word to search for"
+            return Recall(query=asked.text, abstained=reason, degraded=tuple(degraded))
+        vector = self._indexer.query(asked.text)
+        if vector.degraded:
+            degraded.append(vector.degraded)
+        prepared = Query.of(asked.text, vector.vector)
+        answers = [
+            self._records(asked, prepared) if source == "records" else self._evidence(asked, prepared)
+            for source in wanted
+        ]
+        return _answer(asked, answers, degraded)
+
+    # -------------------------------------------------------------------------------------------------------- records
+
+    def _records(self, asked: Question, query: Query) -> Found:
+        if asked.as_of is not None:
+            return self._records_then(asked, query)
+        with self._database.read() as connection:
+            allowed = self._allowed(connection, asked)
+            spaces = [record_space(asked.identity.tenant, owner, owner_id) for owner, owner_id in asked.owners]
+            corpus = self._index.corpus(connection, spaces, only=allowed)
+            scores = corpus.score(query)
+            chosen = _best(scores, asked.pool)
+            linked = self._linked(connection, asked, [corpus.ids[n] for n in chosen], allowed)
+            stored = self._rows.several(connection, asked.identity.tenant, [*(corpus.ids[n] for n in chosen), *linked])
+            unfit = self._left_out(connection, asked, query.text) if asked.explain else []
+        readable = {id: found.record for id, found in stored.items() if _may_use(asked, found)}
+        return _weighed(asked, corpus, scores, chosen, linked, readable, unfit)
+
+    def _allowed(self, connection: apsw.Connection, asked: Question) -> frozenset[str]:
+        """The ids of all records that may be read and that fit."""
+        fit = {"now": micros(asked.now), "environment": asked.identity.environment}
+        narrowed = any(scope.within.model_dump(exclude_none=True) for scope in asked.scopes or ())
+        allowed: list[str] = []
+        doubtful: list[str] = []
+        for owner, owner_id in asked.owners:
+            values = permission(asked.identity, owner, owner_id, asked.thread_id) | fit
+            for id, has_versions in connection.execute(ALLOWED, values):
+                (doubtful if has_versions or narrowed else allowed).append(id)
+        if doubtful:
+            found = self._rows.several(connection, asked.identity.tenant, doubtful)
+            allowed.extend(id for id, stored in found.items() if _may_use(asked, stored))
+        return frozenset(allowed)
+
+    def _linked(
+        self, connection: apsw.Connection, asked: Question, best: Sequence[str], allowed: frozenset[str]
+    ) -> dict[str, str]:
+        """Readable records that stand against the best candidates, or narrow them: id -> the candidate."""
+        pairs: Iterable[Any] = connection.execute(NEIGHBOURS, {"ids": json.dumps(best[: asked.limit])})
+        return {neighbour: id for id, neighbour in pairs if neighbour in allowed}
+
+    def _left_out(self, connection: apsw.Connection, asked: Question, text: str) -> list[Hit]:
+        """Records of the identity that share a word with the question but do not fit here and now."""
+        words = set(query_terms(text))
+        left: list[Hit] = []
+        for owner, owner_id in asked.owners:
+            values = permission(asked.identity, owner, owner_id, asked.thread_id) | {"most": 20 * EXPLAINED}
+            for stored in self._rows.find(connection, f"{PERMITTED} ORDER BY recorded_at DESC LIMIT :most", values):
+                reason = unfit(stored.record, asked.identity, asked.now)
+                if (
+                    reason
+                    and narrows(asked.scopes, stored.record.scope)
+                    and words & set(terms(stored.record.statement))
+                ):
+                    left.append(_hit(Candidate(stored.record, 0.0, Signals(), None), f"dropped: {reason}"))
+        return left[:EXPLAINED]
+
+    def _records_then(self, asked: Question, query: Query) -> Found:
+        """The same over the revisions that stood at `as_of`: a corpus made for this one question."""
+        assert asked.as_of is not None
+        with self._database.read() as connection:
+            standing = [
+                stored
+                for owner, owner_id in asked.owners
+                for stored in self._rows.standing(
+                    connection, asked.as_of, OF_OWNER, permission(asked.identity, owner, owner_id, asked.thread_id)
+                )
+                if _may_use(asked, stored)
+            ]
+        prepared = self._indexer.prepare([document_of(stored.record) for stored in standing])
+        corpus = Corpus.from_rows((row.id, row.group, row.speaker, row.blob) for row in prepared.rows)
+        scores = corpus.score(query)
+        chosen = _best(scores, asked.pool)
+        readable = {stored.record.id: stored.record for stored in standing}
+        linked = _links_between(readable, [corpus.ids[n] for n in chosen[: asked.limit]])
+        return _weighed(asked, corpus, scores, chosen, linked, readable, [])
+
+    # ------------------------------------------------------------------------------------------------------- evidence
+
+    def _evidence(self, asked: Question, query: Query) -> Found:
+        """Messages of the identity's own threads, in the order of the fused score."""
+        with self._database.read() as connection:
+            corpus = self._index.corpus(connection, [evidence_space(asked.identity)])
+            scores = corpus.score(query)
+            # The fused score orders; the best relevance sets its scale, so that it compares with records and a floor.
+            scale = float(scores.relevance.max(initial=0))
+            hits: list[Hit] = []
+            for n in _descending(scores.fused, asked.pool):
+                for said in self._transcripts.lookup(connection, [corpus.ids[n]]):
+                    if scores.fused[n] > 0 and (asked.as_of is None or said.at <= asked.as_of):
+                        hits.append(_evidence_hit(said, float(scores.fused[n]) * scale, scores, n))
+                if len(hits) == asked.limit and not asked.explain:
+                    break
+        return Found(hits, [])
+
+
+def _checked_sources(sources: Iterable[str]) -> list[str]:
+    given = set(sources)
+    wanted: list[str] = [source for source in ("records", "evidence") if source in given]
+    unknown = given - set(wanted)
+    if unknown or not wanted or isinstance(sources, str):
+        raise UsageError(f'recall: sources are "records" and "evidence", not {sources!r}; give one of them, or both')
+    return wanted
+
+
+def _searchable(query: str) -> str:
+    """The query without what cannot be searched (NUL, lone surrogates), not longer than a question is."""
+    return query[:MAX_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def _may_use(asked: Question, stored: Stored) -> bool:
+    """Once more what the query has filtered by: an error in it must not become a leak."""
+    return (
+        may_read(asked.identity, stored.record, author=stored.author, thread_id=asked.thread_id or NO_THREAD)
+        and unfit(stored.record, asked.identity, asked.now) is None
+        and narrows(asked.scopes, stored.record.scope)
+    )
+
+
+def _links_between(records: dict[str, Record], best: Sequence[str]) -> dict[str, str]:
+    """`Recaller._linked` from the records themselves."""
+    links: dict[str, str] = {}
+    for record in records.values():
+        for relation in record.relations:
+            if relation.kind not in ("contradicts", "narrows") or relation.target not in records:
+                continue
+            if record.id in best:
+                links[relation.target] = record.id
+            if relation.target in best:
+                links[record.id] = relation.target
+    return links
+
+
+def _descending(values: np.ndarray[Any, np.dtype[np.float32]], most: int) -> list[int]:
+    """The positions of the highest values, the highest first; equal ones in their order."""
+    found: list[int] = np.argsort(-values, kind="stable")[:most].tolist()
+    return found
+
+
+def _best(scores: Scores, most: int) -> list[int]:
+    """The candidates: the best of each arm, and of both together, so that none is lost for the other's sake."""
+    chosen = dict.fromkeys(_descending(scores.relevance, most))
+    for arm in (scores.fused, scores.keyword, scores.semantic):
+        chosen.update(dict.fromkeys(_descending(arm, most // 4)))
+    return [n for n in chosen if scores.relevance[n] > 0 or scores.fused[n] > 0]
+
+
+def _weighed(
+    asked: Question,
+    corpus: Corpus,
+    scores: Scores,
+    chosen: Sequence[int],
+    linked: dict[str, str],
+    readable: dict[str, Record],
+    dropped: list[Hit],
+) -> Found:
+    """The candidates as hits, best first, without near-duplicates."""
+    positions = {id: n for n, id in enumerate(corpus.ids)} if linked else {}
+    wanted = {corpus.ids[n]: n for n in chosen} | {id: positions[id] for id in linked if id in positions}
+    records = [readable[id] for id in wanted if id in readable]
+    named = entity_links(asked.text, records)
+    candidates: dict[str, Candidate] = {}
+    for record, graph in zip(records, named, strict=True):
+        n = wanted[record.id]
+        relevance = float(scores.relevance[n])
+        brought_by = linked.get(record.id)
+        if brought_by in wanted and LINKED_SHARE * float(scores.relevance[wanted[brought_by]]) > relevance:
+            relevance, graph = LINKED_SHARE * float(scores.relevance[wanted[brought_by]]), 1.0
+        else:
+            brought_by = None
+        score, signals = weigh(
+            record,
+            relevance=relevance,
+            semantic=float(scores.semantic[n]),
+            keyword=float(scores.keyword[n]),
+            graph=graph,
+            now=asked.now,
+        )
+        candidates[record.id] = Candidate(record, score, signals, brought_by)
+    ranked = sorted(candidates.values(), key=lambda c: (-c.score, -c.record.recorded_at.timestamp(), c.record.id))
+    kept, duplicates = collapse([(candidate.record, candidate.score) for candidate in ranked])
+    hits = [_hit(candidates[record.id], _why(candidates[record.id])) for record, _ in kept]
+    same = [_hit(candidates[duplicate.record.id], f"dropped: it {duplicate.reason}") for duplicate in duplicates]
+    return Found(hits, same + dropped)
+
+
+def _hit(candidate: Candidate, why: str) -> Hit:
+    record = candidate.record
+    return Hit(
+        source="records",
+        record_id=record.id,
+        revision=record.revision,
+        thread_id=record.provenance.thread_id,
+        message_ids=record.provenance.message_ids,
+        statement=record.statement,
+        at=record.provenance.observed_at,
+        score=round(candidate.score, 6),
+        signals=candidate.signals,
+        why=why,
+    )
+
+
+def _why(candidate: Candidate) -> str:
+    """What speaks for a record, and what against it, in a sentence."""
+    signals, record = candidate.signals, candidate.record
+    reasons = [*_likeness(signals.keyword, signals.semantic)]
+    if candidate.linked_to:
+        reasons.append(f"belongs to {candidate.linked_to}")
+    elif signals.graph:
+        reasons.append("is about what the question names")
+    said = f"{record.authority.value.replace('_', ' ')}, observed {record.provenance.observed_at:%Y-%m-%d}"
+    doubts = [text for text, there in DOUBTS.items() if getattr(signals, there)]
+    return "; ".join((", ".join(reasons) or "nothing else came closer", said, *doubts))
+
+
+DOUBTS = {"it is contested": "contradiction", "it is to be verified before use": "staleness"}
+"""What is said when a penalty is there."""
+
+
+def _likeness(keyword: float, semantic: float) -> Iterable[str]:
+    """Each arm beside its best candidate of this question."""
+    if keyword:
+        yield f"shares words ({keyword:.2f} of the best)"
+    if semantic > 0:
+        yield f"is close in meaning ({semantic:.2f} of the best)"
+
+
+def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int) -> Hit:
+    keyword, semantic = float(scores.keyword[n]), float(scores.semantic[n])
+    reasons = ", ".join(_likeness(keyword, semantic)) or "stands beside what answers"
+    return Hit(
+        source="evidence",
+        thread_id=said.thread_id,
+        message_ids=(said.message_id,),
+        statement=said.text,
+        speaker=said.speaker or said.role,
+        at=said.at,
+        score=round(score, 6),
+        signals=Signals(semantic=semantic, keyword=keyword),
+        why=f"{reasons}; said in thread {said.thread_id} on {said.at:%Y-%m-%d}",
+    )
+
+
+def _answer(asked: Question, answers: Sequence[Found], degraded: Sequence[str]) -> Recall:
+    """All sources in one order, cut at the floor and at the limit."""
+    ranked = sorted((hit for found in answers for hit in found.hits), key=lambda hit: -hit.score)
+    above = [hit for hit in ranked if asked.floor is None or hit.score >= asked.floor]
+    dropped = [hit for found in answers for hit in found.dropped]
+    if asked.explain:
+        below = [_dropped(hit, f"its score is below the floor of {asked.floor}") for hit in ranked[len(above) :]]
+        late = [_dropped(hit, f"it comes after the first {asked.limit}") for hit in above[asked.limit :]]
+        dropped = [*late, *below, *dropped]
+    return Recall(
+        query=asked.text,
+        hits=tuple(above[: asked.limit]),
+        abstained=None if above else _silence(asked, ranked),
+        degraded=tuple(degraded),
+        dropped=tuple(dropped) if asked.explain else (),
+    )
+
+
+def _dropped(hit: Hit, reason: str) -> Hit:
+    return hit.model_copy(update={"why": f"dropped: {reason} ({hit.why})"})
+
+
+def _silence(asked: Question, ranked: Sequence[Hit]) -> str:
+    if ranked:
+        return f"nothing reaches the floor of {asked.floor}; the best scored {ranked[0].score:.2f}"
+    return "nothing that may be read has to do with the question"

@@ -1,0 +1,221 @@
+"""How a record lies in its tables, and who may see which row."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import apsw
+from pydantic_core import PydanticSerializationError
+
+from everthread.errors import UsageError
+from everthread.stores.access import grants
+from everthread.stores.identity import Identity, Owner
+from everthread.stores.record import Record
+from everthread.stores.scoring import Document
+from everthread.stores.sqlite.search import record_space
+from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.text import normalise
+
+__all__ = ["NO_THREAD", "OF_OWNER", "PERMITTED", "Rows", "Stored", "document_of", "permission", "save", "space_of"]
+
+
+class Stored(NamedTuple):
+    """A record and what the store knows about it besides."""
+
+    record: Record
+    author: str
+    """The user whose turn created it."""
+
+
+FOUND = "records.id, records.revision, records.body, records.author, records.usage_count, records.last_used_at"
+"""What `Rows` reads of a row, in this order."""
+
+PERMITTED = """
+records.tenant = :tenant AND records.owner = :owner AND records.owner_id = :owner_id
+AND (records.owner <> 'session' OR records.author = :user)
+AND (records.in_application IS NULL OR records.in_application = :application)
+AND (records.in_project IS NULL OR records.in_project = :project)
+AND (records.in_agent IS NULL OR records.in_agent = :agent)
+AND (records.in_thread IS NULL OR records.in_thread = :thread OR (:any_thread AND records.author = :user))
+AND (records.readers IS NULL
+     OR EXISTS (SELECT 1 FROM json_each(records.readers) WHERE value IN (SELECT value FROM json_each(:grants))))
+"""
+"""`access.may_read` as a condition inside the query; values by `permission`."""
+
+OF_OWNER = "records.tenant = :tenant AND records.owner = :owner AND records.owner_id = :owner_id"
+"""The records of one owner; whoever uses it asks `access.may_read` about each."""
+
+NO_THREAD = ""
+"""Given to `access.may_read` by a search without a thread: nothing that is bound to one is meant."""
+
+SAVE = """
+INSERT INTO records (
+    id, tenant, owner, owner_id, author, revision, status, subject, predicate, thread_id, in_application, in_project,
+    in_agent, in_thread, agent_family, agent_versions, environment, readers, valid_from, valid_to, expires_at,
+    recorded_at, usage_count, last_used_at, body
+) VALUES (
+    :id, :tenant, :owner, :owner_id, :author, :revision, :status, :subject, :predicate, :thread_id, :in_application,
+    :in_project, :in_agent, :in_thread, :agent_family, :agent_versions, :environment, :readers, :valid_from, :valid_to,
+    :expires_at, :recorded_at, :usage_count, :last_used_at, :body
+) ON CONFLICT (id) DO UPDATE SET
+    owner = excluded.owner, owner_id = excluded.owner_id, revision = excluded.revision, status = excluded.status,
+    subject = excluded.subject, predicate = excluded.predicate, thread_id = excluded.thread_id,
+    in_application = excluded.in_application, in_project = excluded.in_project, in_agent = excluded.in_agent,
+    in_thread = excluded.in_thread, agent_family = excluded.agent_family, agent_versions = excluded.agent_versions,
+    environment = excluded.environment, readers = excluded.readers, valid_from = excluded.valid_from,
+    valid_to = excluded.valid_to, expires_at = excluded.expires_at, recorded_at = excluded.recorded_at,
+    body = excluded.body
+"""
+
+SAVE_REVISION = """
+INSERT INTO revisions (id, revision, recorded_at, actor, receipt, reason, body)
+VALUES (:id, :revision, :recorded_at, :actor, :receipt, :reason, :body)
+"""
+
+
+def space_of(tenant: str, record: Record) -> str:
+    """The search space that the record belongs to."""
+    return record_space(tenant, record.scope.owner, record.scope.owner_id)
+
+
+def document_of(record: Record) -> Document:
+    """What of a record is searched: its statement with its tags, and the day it was observed."""
+    text = f"{record.statement}\n{' '.join(record.tags)}" if record.tags else record.statement
+    return Document(record.id, text, date=record.valid_from or record.provenance.observed_at)
+
+
+def permission(
+    identity: Identity, owner: Owner, owner_id: str, thread_id: str | None, *, any_thread: bool = False
+) -> dict[str, Any]:
+    """The values of `PERMITTED`, for one owner that the identity reads. `any_thread` also shows what is bound to other
+    threads of this user: to list it, never to recall it."""
+    return {
+        "tenant": identity.tenant,
+        "user": identity.user,
+        "application": identity.application,
+        "project": identity.project,
+        "agent": identity.agent,
+        "thread": thread_id,
+        "any_thread": any_thread,
+        "grants": json.dumps(grants(identity)),
+        "owner": owner,
+        "owner_id": owner_id,
+    }
+
+
+def save(connection: apsw.Connection, tenant: str, stored: Stored, *, actor: str, receipt: str, reason: str) -> None:
+    """Write the record's newest revision, its place in the history and its relations. The caller keeps the index."""
+    row = _columns(tenant, stored)
+    connection.execute(SAVE, row)
+    connection.execute(SAVE_REVISION, row | {"actor": actor, "receipt": receipt, "reason": reason})
+    record = stored.record
+    connection.execute("DELETE FROM relations WHERE id = ?", (record.id,))
+    connection.executemany(
+        "INSERT INTO relations (id, kind, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        [(record.id, relation.kind, relation.target) for relation in record.relations],
+    )
+
+
+def body_of(record: Record) -> str:
+    """The record as JSON, without what is counted in columns of its own. UsageError for text that no UTF-8 can hold."""
+    try:
+        return record.model_dump_json(exclude_none=True, exclude={"usage_count", "last_used_at"})
+    except PydanticSerializationError as error:
+        raise UsageError(f"record {record.id} holds text that is not valid Unicode (a lone surrogate)") from error
+
+
+def _columns(tenant: str, stored: Stored) -> dict[str, Any]:
+    record = stored.record
+    within, readers = record.scope.within, record.governance.readable_by
+    return {
+        "id": record.id,
+        "tenant": tenant,
+        "owner": record.scope.owner,
+        "owner_id": record.scope.owner_id,
+        "author": stored.author,
+        "revision": record.revision,
+        "status": record.status,
+        "subject": None if record.subject is None else normalise(record.subject),
+        "predicate": None if record.predicate is None else normalise(record.predicate),
+        "thread_id": record.provenance.thread_id,
+        "in_application": within.application,
+        "in_project": within.project,
+        "in_agent": within.agent,
+        "in_thread": within.thread,
+        "agent_family": record.agent_family,
+        "agent_versions": record.agent_versions,
+        "environment": record.environment,
+        "readers": json.dumps(readers) if readers else None,
+        "valid_from": micros(record.valid_from),
+        "valid_to": micros(record.valid_to),
+        "expires_at": micros(record.expires_at),
+        "recorded_at": micros(record.recorded_at),
+        "usage_count": record.usage_count,
+        "last_used_at": micros(record.last_used_at),
+        "body": body_of(record),
+    }
+
+
+class Rows:
+    """Reads rows as records. What was parsed last is kept, by id and revision, and never without looking at the row."""
+
+    def __init__(self, *, cached: int = 4_096) -> None:
+        self._limit = cached
+        self._parsed: OrderedDict[tuple[str, int], Record] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, connection: apsw.Connection, condition: str, values: dict[str, Any]) -> Iterator[Stored]:
+        """The rows of `records` that meet a condition (SQL of ours, never input)."""
+        for row in connection.execute(f"SELECT {FOUND} FROM records WHERE {condition}", values):
+            yield self._stored(*row)
+
+    def get(self, connection: apsw.Connection, tenant: str, id: str) -> Stored | None:
+        """One record of this tenant, its newest revision."""
+        return next(self.find(connection, "tenant = :tenant AND id = :id", {"tenant": tenant, "id": id}), None)
+
+    def several(self, connection: apsw.Connection, tenant: str, ids: Iterable[str]) -> dict[str, Stored]:
+        """Records of this tenant by id; those that do not exist are left out."""
+        condition = "tenant = :tenant AND id IN (SELECT value FROM json_each(:ids))"
+        found = self.find(connection, condition, {"tenant": tenant, "ids": json.dumps(list(ids))})
+        return {stored.record.id: stored for stored in found}
+
+    def standing(
+        self, connection: apsw.Connection, as_of: datetime, condition: str, values: dict[str, Any]
+    ) -> Iterator[Stored]:
+        """The rows of `records` that meet a condition, each as the revision that stood at `as_of`."""
+        sql = f"""
+            SELECT body, author FROM (
+                SELECT revisions.body, records.author,
+                       row_number() OVER (PARTITION BY revisions.id ORDER BY revisions.revision DESC) AS age
+                FROM records JOIN revisions ON revisions.id = records.id AND revisions.recorded_at <= :as_of
+                WHERE {condition}
+            ) WHERE age = 1
+        """
+        for body, author in connection.execute(sql, values | {"as_of": micros(as_of)}):
+            yield Stored(Record.model_validate_json(body), author)
+
+    def _stored(self, id: str, revision: int, body: str, author: str, used: int, last_used: int | None) -> Stored:
+        with self._lock:
+            record = self._parsed.get((id, revision))
+            if record is not None:
+                self._parsed.move_to_end((id, revision))
+        if record is None:
+            record = Record.model_validate_json(body)
+            with self._lock:
+                self._parsed[id, revision] = record
+                if len(self._parsed) > self._limit:
+                    self._parsed.popitem(last=False)
+        if used:
+            at = None if last_used is None else moment(last_used)
+            record = record.model_copy(update={"usage_count": used, "last_used_at": at})
+        return Stored(record, author)
+
+    def forget(self) -> None:
+        """Empty the cache: after an erasure nothing of it stays in this process's memory."""
+        with self._lock:
+            self._parsed.clear()

@@ -1,0 +1,221 @@
+"""`SqliteStore`: the whole store in one file. Its parts do the work; this puts them together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from os import PathLike, fspath
+from typing import Self
+
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import IndexConfig, Op, Result, TTLConfig
+
+from everthread.stores.contract import READABLE, Finding, Job, MemoryStore, Source, ThreadEraser
+from everthread.stores.embedding import Embedder, resolve_embedder
+from everthread.stores.identity import Identity, Scope
+from everthread.stores.record import Change, ErasureReceipt, Recall, Receipt, Record, Selection, Status, now_utc
+from everthread.stores.sqlite.artifacts import Artifacts
+from everthread.stores.sqlite.database import Database
+from everthread.stores.sqlite.doctor import Doctor
+from everthread.stores.sqlite.erasure import Eraser
+from everthread.stores.sqlite.inbox import Inbox
+from everthread.stores.sqlite.indexing import Indexer
+from everthread.stores.sqlite.items import Items
+from everthread.stores.sqlite.jobs import Jobs
+from everthread.stores.sqlite.plain import PlainRecords, is_ours
+from everthread.stores.sqlite.recall import Recaller
+from everthread.stores.sqlite.records import Records
+from everthread.stores.sqlite.rows import Rows
+from everthread.stores.sqlite.search import SearchIndex
+from everthread.stores.sqlite.tasks import Tasks
+from everthread.stores.sqlite.transcripts import Transcripts
+
+__all__ = ["SqliteStore"]
+
+
+class SqliteStore(MemoryStore):
+    """A MemoryStore in one SQLite file, or in memory for the path `:memory:`.
+
+    `embedder` makes records and messages searchable by meaning: None is the built-in one (loaded at first use), "none"
+    is keywords only, "provider:model" or LangChain `Embeddings` any other. `index` and `ttl` configure plain items
+    as in LangGraph's own SqliteStore. `synchronous="FULL"` survives a power cut, "NORMAL" a crash of the process.
+
+    Raises StoreError when the file cannot be used, UsageError when it is another program's.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        embedder: str | Embeddings | Embedder | None = None,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        synchronous: str = "FULL",
+        clock: Callable[[], datetime] = now_utc,
+    ) -> None:
+        super().__init__()
+        self.path = fspath(path)
+        self.index_config = index
+        self.ttl_config = ttl
+        self._embedder = resolve_embedder(embedder)
+        self._database = database = Database(self.path, synchronous=synchronous)
+        self._search, self._rows = SearchIndex(), Rows()
+        self._indexer = Indexer(database, self._embedder)
+        self._items = Items(database, index=index, ttl=ttl, clock=clock)
+        self.transcripts: Transcripts = Transcripts(database, self._search, self._indexer)
+        self.artifacts: Artifacts = Artifacts(database)
+        self.tasks: Tasks = Tasks(database)
+        self.inbox: Inbox = Inbox(database)
+        self.jobs: Jobs = Jobs(database)
+        self._plain = PlainRecords(database, self._rows, self._search, self._indexer)
+        self._records = Records(database, self._rows, self._search, self._indexer, clock)
+        self._recaller = Recaller(database, self._rows, self._search, self._indexer, self.transcripts, clock)
+        self._eraser = Eraser(database, self._rows, self._search, self.transcripts, self.artifacts, clock)
+        self._doctor = Doctor(database, self._rows, self._search, self._indexer, self.transcripts, self.jobs)
+        self._doctor.order_embedding()
+
+    @classmethod
+    @contextmanager
+    def from_conn_string(
+        cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
+    ) -> Iterator[Self]:
+        """A store that is closed at the end of the `with`: the signature of LangGraph's own SqliteStore."""
+        store = cls(conn_string, index=index, ttl=ttl)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def setup(self) -> None:
+        """Nothing is left to do: the tables are made when the store is opened. Here for users of LangGraph's own."""
+
+    # ---------------------------------------------------------------------------------------------------------- items
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run LangGraph's operations, one result each, in order. Under "everthread" they read records."""
+        listed = list(ops)
+        results: dict[int, Result] = {n: self._plain.read(op) for n, op in enumerate(listed) if is_ours(op)}
+        others = [n for n in range(len(listed)) if n not in results]
+        results |= dict(zip(others, self._items.batch(listed[n] for n in others), strict=True)) if others else {}
+        return [results[n] for n in range(len(listed))]
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """`batch`, without blocking the event loop."""
+        listed = list(ops)
+        if any(map(is_ours, listed)):
+            return await asyncio.to_thread(self.batch, listed)
+        return await self._items.abatch(listed)
+
+    def sweep_ttl(self) -> int:
+        """Delete expired items; returns how many there were."""
+        return self._items.sweep_ttl()
+
+    # -------------------------------------------------------------------------------------------------------- records
+
+    def commit(
+        self, identity: Identity, changes: Sequence[Change], *, key: str, thread_id: str | None = None
+    ) -> Receipt:
+        return self._records.commit(identity, changes, key=key, thread_id=thread_id)
+
+    def recall(
+        self,
+        identity: Identity,
+        query: str,
+        *,
+        limit: int = 10,
+        sources: Iterable[Source] = ("records",),
+        thread_id: str | None = None,
+        scopes: Sequence[Scope] | None = None,
+        as_of: datetime | None = None,
+        now: datetime | None = None,
+        floor: float | None = None,
+        explain: bool = False,
+    ) -> Recall:
+        return self._recaller.recall(
+            identity,
+            query,
+            limit=limit,
+            sources=sources,
+            thread_id=thread_id,
+            scopes=scopes,
+            as_of=as_of,
+            now=now,
+            floor=floor,
+            explain=explain,
+        )
+
+    def record(
+        self, identity: Identity, record_id: str, *, revision: int | None = None, as_of: datetime | None = None
+    ) -> Record | None:
+        return self._records.record(identity, record_id, revision=revision, as_of=as_of)
+
+    def records(
+        self,
+        identity: Identity,
+        *,
+        ids: Sequence[str] | None = None,
+        scopes: Sequence[Scope] | None = None,
+        statuses: Sequence[Status] = READABLE,
+        thread_id: str | None = None,
+        as_of: datetime | None = None,
+        limit: int | None = None,
+    ) -> list[Record]:
+        return self._records.records(
+            identity, ids=ids, scopes=scopes, statuses=statuses, thread_id=thread_id, as_of=as_of, limit=limit
+        )
+
+    def history(self, identity: Identity, record_id: str) -> list[Record]:
+        return self._records.history(identity, record_id)
+
+    def current(
+        self,
+        identity: Identity,
+        subject: str,
+        predicate: str,
+        *,
+        thread_id: str | None = None,
+        as_of: datetime | None = None,
+        now: datetime | None = None,
+    ) -> list[Record]:
+        return self._records.current(identity, subject, predicate, thread_id=thread_id, as_of=as_of, now=now)
+
+    def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
+        return self._records.receipt(identity, receipt_id)
+
+    def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
+        self._records.cite(identity, record_ids)
+
+    def erase(
+        self,
+        identity: Identity,
+        selection: Selection,
+        *,
+        reason: str,
+        with_source: bool = False,
+        threads: ThreadEraser | None = None,
+    ) -> ErasureReceipt:
+        return self._eraser.erase(identity, selection, reason=reason, with_source=with_source, threads=threads)
+
+    # ----------------------------------------------------------------------------------------------------------- care
+
+    def handlers(self) -> Mapping[str, Callable[[Job], None]]:
+        """What runs the store's own jobs: `store.jobs.drain(store.handlers())`."""
+        return {"embed": self._doctor.embed}
+
+    def doctor(self) -> list[Finding]:
+        return self._doctor.findings()
+
+    def rebuild(self) -> int:
+        return self._doctor.rebuild()
+
+    def close(self) -> None:
+        self._database.close()
+        self._search.forget()
+        self._rows.forget()
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({self.path!r}, embedder={self._indexer.embedder_id!r})"
