@@ -32,8 +32,8 @@ __all__ = ["Question", "Recaller"]
 
 MAX_QUERY = 4_000
 """Characters of a query that are searched: a question is short, and a pasted book must not stall a turn."""
-POOL = 100
-"""Candidates of each arm that are weighed, and five for each hit that is asked for."""
+POOL = 40
+"""Candidates that are weighed, or four for each hit that is asked for."""
 LINKED_SHARE = 0.9
 """A record that stands against (or narrows) a hit comes with it, nearly as relevant: both sides are to be seen."""
 EXPLAINED = 50
@@ -77,7 +77,7 @@ class Question(NamedTuple):
     @property
     def pool(self) -> int:
         """How many candidates an arm brings."""
-        return max(POOL, 5 * self.limit)
+        return max(POOL, 4 * self.limit)
 
 
 class Found(NamedTuple):
@@ -339,7 +339,8 @@ def _weighed(
         candidates[record.id] = Candidate(record, score, signals, brought_by)
     ranked = sorted(candidates.values(), key=lambda c: (-c.score, -c.record.recorded_at.timestamp(), c.record.id))
     kept, duplicates = collapse([(candidate.record, candidate.score) for candidate in ranked])
-    hits = [_hit(candidates[record.id], _why(candidates[record.id])) for record, _ in kept]
+    shown = kept if asked.explain else kept[: asked.limit]
+    hits = [_hit(candidates[record.id], _why(candidates[record.id])) for record, _ in shown]
     same = [_hit(candidates[duplicate.record.id], f"dropped: it {duplicate.reason}") for duplicate in duplicates]
     return Found(hits, same + dropped)
 
