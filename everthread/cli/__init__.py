@@ -66,4 +66,4 @@ def main() -> None:
         # Memories are in every language; a pipe with another encoding must not end in a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    app()
+    app(prog_name="everthread")

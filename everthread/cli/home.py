@@ -97,12 +97,11 @@ class Here:
 
         return open_store(self.url)
 
-    def thread_id(self, thread: str) -> str:
+    def thread_id(self, store: MemoryStore, thread: str) -> str:
         """The id of a thread of this user, given its name or the id itself, as `everthread threads` shows them."""
         from everthread.stores.threads import thread_id_for
 
-        with self.open_store() as store:
-            known = {info.thread_id for info in store.transcripts.threads(self.identity)}
+        known = {info.thread_id for info in store.transcripts.threads(self.identity)}
         return thread if thread in known else thread_id_for(self.identity, thread)
 
 

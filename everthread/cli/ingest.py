@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everthread.cli.home import Here, with_home
-from everthread.cli.output import print_json, print_table, say
+from everthread.cli.output import on_terminal, print_json, print_table, say
 
 if TYPE_CHECKING:
     from everthread.cli.formats import Found, Item, Message, Problem, Skipped
@@ -27,7 +27,7 @@ _BATCH = 500
 """Messages that are kept in one transaction."""
 _BATCH_CHARACTERS = 4_000_000
 _SHOWN = 50
-"""Problems that are printed for people; `--json` has all."""
+"""Rows of problems that a terminal shows; a pipe and `--json` have all."""
 
 Advance = Callable[[int], None]
 
@@ -205,11 +205,15 @@ def _print(report: IngestReport) -> None:
         reasons = "; ".join(f"{number} {why}" for why, number in sorted(count.skipped.items()))
         say(f"{name}: {count.files} files, {count.read} messages" + (f"; skipped: {reasons}" if reasons else ""))
     if report.skipped_files:
-        print_table(
-            ("file", "not read because"), [(file.path, file.why) for file in report.skipped_files], title="Not read"
-        )
+        _print_some(("file", "not read because"), [(file.path, file.why) for file in report.skipped_files])
     if report.problems:
-        rows = [(f"{p.path}:{p.line}" if p.line else p.path, p.why) for p in report.problems[:_SHOWN]]
-        print_table(("place", "problem"), rows, title="Problems")
-        if len(report.problems) > _SHOWN:
-            say(f"and {len(report.problems) - _SHOWN} more problems; --json lists them all")
+        _print_some(
+            ("place", "problem"), [(f"{p.path}:{p.line}" if p.line else p.path, p.why) for p in report.problems]
+        )
+
+
+def _print_some(columns: tuple[str, str], rows: list[tuple[str, str]]) -> None:
+    shown = rows[:_SHOWN] if on_terminal() else rows
+    print_table(columns, shown)
+    if len(shown) < len(rows):
+        say(f"and {len(rows) - len(shown)} more; --json lists them all")

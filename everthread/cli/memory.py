@@ -13,7 +13,7 @@ from everthread.cli.output import print_json, print_table, say, when
 from everthread.errors import UsageError
 
 if TYPE_CHECKING:
-    from everthread.stores.contract import Source
+    from everthread.stores.contract import MemoryStore, Source
     from everthread.stores.record import ErasureReceipt, Hit, Recall, Receipt, Record, Selection, Status
 
 __all__ = ["forget", "history", "list_records", "recall", "show"]
@@ -55,7 +55,7 @@ def recall(
             query,
             limit=limit,
             sources=wanted,
-            thread_id=here.thread_id(thread) if thread else None,
+            thread_id=here.thread_id(store, thread) if thread else None,
             as_of=parse_time(as_of),
             floor=floor,
             explain=explain,
@@ -91,7 +91,7 @@ def list_records(
         found = store.records(
             here.identity,
             scopes=[parse_scope(scope)] if scope else None,
-            thread_id=here.thread_id(thread) if thread else None,
+            thread_id=here.thread_id(store, thread) if thread else None,
             as_of=parse_time(as_of),
             limit=limit,
             **options,
@@ -180,10 +180,10 @@ def forget(
     """
     from everthread.stores import open_checkpointer
 
-    selection = _selection(here, ids, thread, subject, scope)
-    _confirm(selection, with_source, yes)
     with ExitStack() as open_files:
         store = open_files.enter_context(here.open_store())
+        selection = _selection(here, store, ids, thread, subject, scope)
+        _confirm(selection, with_source, yes)
         saver = open_files.enter_context(open_checkpointer(here.url)) if with_source else None
         receipt = store.erase(here.identity, selection, reason=reason, with_source=with_source, threads=saver)
     if here.json:
@@ -216,7 +216,7 @@ def _not_found(id: str) -> UsageError:
 
 
 def _selection(
-    here: Here, ids: list[str] | None, thread: str | None, subject: str | None, scope: str | None
+    here: Here, store: MemoryStore, ids: list[str] | None, thread: str | None, subject: str | None, scope: str | None
 ) -> Selection:
     from everthread.stores.record import Selection
 
@@ -224,7 +224,7 @@ def _selection(
         raise UsageError("nothing selected; give ids, --thread, --subject or --scope")
     return Selection(
         record_ids=tuple(ids or ()),
-        thread_id=here.thread_id(thread) if thread else None,
+        thread_id=here.thread_id(store, thread) if thread else None,
         subject=subject,
         scope=parse_scope(scope) if scope else None,
     )
@@ -242,21 +242,21 @@ def _confirm(selection: Selection, with_source: bool, yes: bool) -> None:
 
 def _print_recall(found: Recall) -> None:
     if found.hits:
-        print_table(("score", "source", "statement", "who", "when", "id"), [_hit_row(hit) for hit in found.hits])
+        rows = [
+            (hit.statement, f"{hit.score:.3f}", hit.speaker or "", when(hit.at), hit.source, _id_of(hit))
+            for hit in found.hits
+        ]
+        print_table(("statement", "score", "who", "when", "source", "id"), rows, under=("who", "when", "source", "id"))
     else:
         say(f"nothing found: {found.abstained or 'no candidate'}")
     for arm in found.degraded:
         say(f"degraded: {arm}", err=True)
     if found.dropped:
         print_table(
-            ("score", "dropped", "why", "id"),
-            [(f"{hit.score:.3f}", hit.statement, hit.why, _id_of(hit)) for hit in found.dropped],
-            title="Dropped",
+            ("dropped", "score", "why", "id"),
+            [(hit.statement, f"{hit.score:.3f}", hit.why, _id_of(hit)) for hit in found.dropped],
+            under=("why", "id"),
         )
-
-
-def _hit_row(hit: Hit) -> tuple[str, ...]:
-    return (f"{hit.score:.3f}", hit.source, hit.statement, hit.speaker or "", when(hit.at), _id_of(hit))
 
 
 def _id_of(hit: Hit) -> str:
@@ -276,7 +276,8 @@ def _print_records(found: list[Record]) -> None:
         )
         for record in found
     ]
-    print_table(("statement", "type", "scope", "status", "authority", "recorded", "id"), rows)
+    columns = ("statement", "type", "scope", "status", "authority", "recorded", "id")
+    print_table(columns, rows, under=columns[1:])
 
 
 def _print_fields(fields: dict[str, Any], prefix: str = "") -> None:

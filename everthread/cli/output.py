@@ -52,8 +52,13 @@ def print_json(value: BaseModel | Iterable[BaseModel]) -> None:
         typer.echo(json.dumps([model.model_dump(mode="json") for model in value], ensure_ascii=False, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """Print rows under their columns. Nothing is cut off: a terminal folds, a pipe gets one line a row with tabs."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", under: Sequence[str] = ()
+) -> None:
+    """Print rows under their columns. Nothing is cut off: a terminal folds, a pipe gets one line a row with tabs.
+
+    On a terminal the columns named in `under` stand small below the first column, so that it has room.
+    """
     if not on_terminal():
         for row in (columns, *rows):
             typer.echo("\t".join(" ".join(clean(cell).split()) for cell in row))
@@ -64,10 +69,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    beside = [number for number, column in enumerate(columns) if number and column not in under]
+    table.add_column(columns[0], overflow="fold", ratio=1 if under else None)
+    for number in beside:
+        table.add_column(columns[number], overflow="fold")
     for row in rows:
-        table.add_row(*(Text(clean(cell)) for cell in row))
+        small = " · ".join(clean(cell) for column, cell in zip(columns, row, strict=True) if column in under and cell)
+        first = Text(clean(row[0])).append(f"\n{small}" if small else "", style="dim")
+        table.add_row(first, *(Text(clean(row[number])) for number in beside))
     Console().print(table)
 
 

@@ -47,7 +47,7 @@ class IngestReport(Frozen):
     added: int
     """Messages that are new in the store."""
     already_there: int
-    """Messages that the store had, or that were erased and stay so."""
+    """Messages that the store had, that came twice, or that were erased and stay so."""
     threads: int
     """Conversations that they belong to."""
     skipped: dict[str, int]

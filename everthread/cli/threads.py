@@ -28,4 +28,4 @@ def threads(here: Here) -> None:
             (info.name or "", str(info.messages), when(info.first_at), when(info.last_at), info.memory, info.thread_id)
             for info in found
         ]
-        print_table(("name", "messages", "first", "last", "memory", "id"), rows)
+        print_table(("name", "messages", "first", "last", "memory", "id"), rows, under=("id",))

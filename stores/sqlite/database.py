@@ -50,7 +50,7 @@ class Database:
 
     def _connect(self) -> apsw.Connection:
         if self.path != ":memory:":
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            make_folder(Path(self.path).parent)
         with translated(self.path):
             connection = apsw.Connection(self.path)
             connection.set_busy_timeout(self._timeout)
@@ -161,6 +161,14 @@ class Database:
             for connection in self._open:
                 connection.close()
             self._open.clear()
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder of a database, and those above it; StoreError when that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be made ({error.strerror}); choose another home") from error
 
 
 def one(connection: apsw.Connection, sql: str, *values: Any) -> Any:
