@@ -46,6 +46,9 @@ CJK_DENSE_SHARE = 0.28
 """The same for a query that is CJK by more than `CJK_TEXT`: bigrams are precise there, a small embedder is not."""
 CJK_TEXT = 0.3
 """Above this share of CJK characters a text counts as CJK."""
+LIKE = 0.3
+"""Centred cosine from which the best of a query counts in full: where nothing is like the query, the least unlike text
+must not outweigh a word that is there."""
 CONTEXT_SHARE = 0.3
 """Share of the three-turn context inside the dense score; the best chunk has the rest."""
 WINDOW_SHARE = 0.4
@@ -134,7 +137,7 @@ def _chunks(text: str, size: int) -> list[str]:
         if current and len(current) + len(sentence) > size:
             chunks.append(current)
             current = ""
-        current = f"{current} {sentence}" if current else sentence
+        current = f"{current} {sentence}" if current and sentence else current + sentence
         while len(current) > 2 * size:
             chunks.append(current[:size])
             current = current[size:]
@@ -309,8 +312,9 @@ class Corpus:
         chunk, context, cosine = vectors.score(query.vector)
         dense = np.maximum(0, (1 - CONTEXT_SHARE) * chunk + CONTEXT_SHARE * context)
         keyword, semantic = _by_best(own), _by_best(dense)
-        share = query.dense_share if semantic.any() else 0.0
-        fused = (1 - share) * keyword + share * semantic
+        share = query.dense_share if dense.any() else 0.0
+        likeness = np.where(vectors.known, dense / np.float32(max(float(dense.max()), LIKE)), keyword)
+        fused = np.asarray((1 - share) * keyword + share * likeness, np.float32)
         if self._threads.exist:
             fused += WINDOW_SHARE * _by_best(window)
             fused += THREAD_SHARE * self._threads.prior(fused)
