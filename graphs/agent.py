@@ -19,7 +19,7 @@ from everthread.graphs.gate import MemoryGraph
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, memory_tools
 from everthread.nodes.compact import Summariser
 from everthread.nodes.extract import Extractor, RuleExtractor
-from everthread.nodes.reason import OfflineModel, calls_tools, overflowed, tool_node
+from everthread.nodes.reason import OfflineModel, artifact_read, calls_tools, overflowed, tool_node
 from everthread.nodes.restore import ProjectInstructions
 from everthread.nodes.state import MemoryState
 from everthread.stores.identity import MemoryContext
@@ -38,7 +38,7 @@ def create_memory_agent(
     summariser: Summariser | None = None,
     max_tokens: int | None = None,
     keep_tokens: int | None = None,
-) -> MemoryGraph:
+) -> MemoryGraph[MemoryState, MemoryContext, MemoryState, MemoryState]:
     """An agent with memory, as a builder: `.compile(checkpointer=saver, store=store)` makes it a graph to invoke with
     `context=Identity(...)`.
 
@@ -51,6 +51,7 @@ def create_memory_agent(
     """
     own = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
     all_tools = [*own, *(memory_tools() if recall != "automatic" else [])]
+    all_tools += [artifact_read] if all_tools else []
     extractor = extractor or RuleExtractor()
     reason = Reason(model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens)
     keep_tokens = keep_tokens or reason.max_tokens // 2
@@ -65,7 +66,7 @@ def create_memory_agent(
         return "tools" if calls_tools(state) else "extract"
 
     def after_extract(state: MemoryState, runtime: Runtime[Any]) -> Literal["consolidate", "__end__"]:
-        return "consolidate" if consolidate.due(state, runtime) else END
+        return "consolidate" if consolidate.due(state, runtime) else "__end__"
 
     graph = MemoryGraph(MemoryState, context_schema=MemoryContext)
     graph.add_node("restore", Restore(instructions))

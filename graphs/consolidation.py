@@ -12,7 +12,7 @@ from everthread.stores.identity import MemoryContext
 __all__ = ["create_consolidation_graph"]
 
 
-def create_consolidation_graph() -> MemoryGraph:
+def create_consolidation_graph() -> MemoryGraph[MemoryState, MemoryContext, MemoryState, MemoryState]:
     """START -> expire -> merge -> END, over the memory of the run's own user. Its `receipts` say what was done."""
     graph = MemoryGraph(MemoryState, context_schema=MemoryContext)
     graph.add_node("expire", Expire())

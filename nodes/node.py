@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.runtime import ExecutionInfo, Runtime, get_runtime
+from langgraph.store.base import BaseStore
 from langgraph.types import Command
 
 from everthread.errors import UsageError
@@ -103,18 +104,31 @@ async def adrive(steps: Generator[Ask, Any, Any]) -> Any:
     return result[0]
 
 
-def context_of(runtime: Runtime[Any]) -> MemoryContext:
+class RunRuntime(Protocol):
+    """What these functions need of a runtime: LangGraph's `Runtime` and a tool's `ToolRuntime` both have it."""
+
+    @property
+    def context(self) -> Any: ...
+    @property
+    def store(self) -> BaseStore | None: ...
+    @property
+    def execution_info(self) -> ExecutionInfo | None: ...
+    @property
+    def stream_writer(self) -> Callable[[Any], None]: ...
+
+
+def context_of(runtime: RunRuntime) -> MemoryContext:
     """The run's memory context; AccessDenied when it names no identity."""
     return memory_context(runtime.context)
 
 
-def identity_of(runtime: Runtime[Any]) -> Identity:
+def identity_of(runtime: RunRuntime) -> Identity:
     """The identity on whose behalf the run works; AccessDenied when there is none. The one place where nodes, tools and
     middleware get it from."""
     return identity_from(runtime.context)
 
 
-def store_of(runtime: Runtime[Any]) -> MemoryStore:
+def store_of(runtime: RunRuntime) -> MemoryStore:
     """The run's store; UsageError when it is missing or is not a MemoryStore."""
     if isinstance(runtime.store, MemoryStore):
         return runtime.store
@@ -125,7 +139,7 @@ def store_of(runtime: Runtime[Any]) -> MemoryStore:
     )
 
 
-def thread_of(runtime: Runtime[Any]) -> str:
+def thread_of(runtime: RunRuntime) -> str:
     """The run's thread id; UsageError when the run has none."""
     thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
     if not thread_id:
@@ -144,6 +158,6 @@ def runtime_for(
     return Runtime(context=identity, store=store, execution_info=info, **options)
 
 
-def announce(runtime: Runtime[Any], node: str, event: str, **details: Any) -> None:
+def announce(runtime: RunRuntime, node: str, event: str, **details: Any) -> None:
     """Say in the custom stream what a node did and why: `{"node": ..., "event": ..., **details}`, plain data."""
     runtime.stream_writer({"node": node, "event": event, **details})

@@ -4,11 +4,12 @@ from everthread.nodes.reason.memory_tools import memory_tools
 from everthread.nodes.reason.node import Reason, calls_tools, overflowed
 from everthread.nodes.reason.offline import OfflineModel
 from everthread.nodes.reason.request import memory_block, request
-from everthread.nodes.reason.tools import tool_node
+from everthread.nodes.reason.tools import artifact_read, tool_node
 
 __all__ = [
     "OfflineModel",
     "Reason",
+    "artifact_read",
     "calls_tools",
     "memory_block",
     "memory_tools",

@@ -1,0 +1,71 @@
+"""The tools node: LangGraph's ToolNode, which keeps oversized results out of the thread and tells the model why a
+memory tool did nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, tool
+from langgraph.prebuilt import ToolNode, ToolRuntime
+from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
+from langgraph.types import Command
+
+from everthread.errors import AccessDenied, Conflict, UsageError
+from everthread.nodes.node import announce, identity_of, store_of, thread_of
+from everthread.nodes.reason.eviction import evict
+
+__all__ = ["artifact_read", "tool_node"]
+
+PAGE = 20_000
+"""Characters of an evicted result that one call reads back."""
+
+Result = ToolMessage | Command[Any]
+
+
+@tool
+def artifact_read(path: str, runtime: ToolRuntime[Any, Any], offset: int = 0) -> str:
+    """Read the whole of a tool result that was shortened, by the path (sha256:...) that stands in its place;
+    `offset` is the character to start from."""
+    artifact = store_of(runtime).artifacts.get(identity_of(runtime), path)
+    if artifact is None or artifact.kind != "tool_result":
+        return f"There is no kept tool result {path}."
+    page = artifact.text[max(0, offset) : max(0, offset) + PAGE]
+    rest = len(artifact.text) - max(0, offset) - len(page)
+    return page + (f"\n\n[{rest} characters follow; read on with offset={max(0, offset) + PAGE}]" if rest > 0 else "")
+
+
+def tool_node(tools: Sequence[BaseTool]) -> ToolNode:
+    """A ToolNode over `tools`. Of a result over 30,000 characters the thread keeps head, tail and the path of an artifact
+    with the whole (R64 to R69). Our errors and wrong arguments go back to the model as text; a tool's own error raises.
+    """
+    return ToolNode(tools, handle_tool_errors=_told, wrap_tool_call=_kept, awrap_tool_call=_akept)
+
+
+def _told(error: ToolInvocationError | AccessDenied | UsageError | Conflict) -> str:
+    return f"Not done: {error}"
+
+
+def _kept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Result]) -> Result:
+    return _evicted(execute(request), request.runtime)
+
+
+async def _akept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Result]]) -> Result:
+    return _evicted(await execute(request), request.runtime)
+
+
+def _evicted(result: Result, runtime: ToolRuntime[Any, Any]) -> Result:
+    if not isinstance(result, ToolMessage):
+        return result
+    eviction = evict(result, identity_of(runtime), store_of(runtime), thread_id=thread_of(runtime))
+    if eviction.artifact or eviction.failed:
+        announce(
+            runtime,
+            "tools",
+            "evicted" if eviction.artifact else "eviction-failed",
+            tool=result.name,
+            artifact=eviction.artifact,
+            reason=eviction.failed,
+        )
+    return eviction.message
