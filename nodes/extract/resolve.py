@@ -16,7 +16,9 @@ from everthread.stores.record import Authority, Change, Record, Relation
 
 __all__ = ["MULTI_VALUED", "fingerprint", "is_same_fact", "resolve"]
 
-MULTI_VALUED = frozenset({"likes", "dislikes", "allergic to", "speaks", "has", "does not eat", "prefers", "uses", "wants", "knows"})
+MULTI_VALUED = frozenset(
+    {"likes", "dislikes", "allergic to", "speaks", "has", "does not eat", "prefers", "uses", "wants", "knows"}
+)
 """Predicates with many values at once: a second one adds, it does not conflict."""
 
 NARROWEST_FIRST = ("session", "user", "agent", "project", "team", "organization")
@@ -62,7 +64,7 @@ def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
     | was rejected in a review                    | refuse `rejected-before`                                     |
     | retracts                                    | end (archived), or refuse `nothing-to-end`, `weaker-source`  |
     | says the same                               | confirm                                                      |
-    | waits for review                            | create (pending)                                             |
+    | waits for review                            | create, or supersede once it is approved (pending)           |
     | same property, narrower scope, other value  | narrow: both hold, the narrower one where it applies         |
     | same property, wider or other scope         | create                                                       |
     | same property, many-valued                  | create, or supersede the one that the speaker corrects       |
@@ -70,7 +72,7 @@ def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
     | stronger, or as strong and newer            | supersede                                                    |
     | as strong, by another member of the scope   | contest, unless it says that it corrects                     |
     | as strong and older                         | refuse `older`                                               |
-    | weaker                                      | create (pending)                                             |
+    | weaker                                      | supersede once it is approved (pending)                      |
 
     For facts of the environment every source from a trusted tool up is as strong as any other: the fresher
     observation wins (R169). For what concerns the user, the user's word wins.
@@ -88,11 +90,13 @@ def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
     confirmed = next((known for known in standing if known.scope == record.scope and is_same_fact(record, known)), None)
     if confirmed:
         return _confirmed(draft, confirmed)
-    if record.status == "pending":
-        return _create(draft, draft.rule, draft.reason)
     rival = _rival(draft, standing)
     if rival is None:
         return _create(draft, draft.rule, draft.reason)
+    if record.status == "pending":
+        if rival.scope != record.scope:
+            return _create(draft, draft.rule, draft.reason)
+        return _touching("supersede", "supersedes", draft, rival, draft.rule, draft.reason)
     return _settled(draft, rival)
 
 
@@ -130,6 +134,8 @@ def _ended(draft: Draft, standing: Sequence[Record]) -> Change:
     target = _nearest(record, targets)
     if target.authority > record.authority:
         return _refuse(draft, "weaker-source", "its source cannot end what a stronger one said", target)
+    if _is_others_word(record, target):
+        return _refuse(draft, "others-record", "another member said it: say what holds now, or ask a curator", target)
     return Change(
         action="end",
         target=target.id,
@@ -176,25 +182,37 @@ def _settled(draft: Draft, rival: Record) -> Change:
     record = draft.record
     if rival.scope != record.scope:
         if _is_narrower(record, rival):
-            return _touching("narrow", "narrows", draft, rival, "narrower-scope", "it holds in a narrower scope, where it goes first")
+            return _touching(
+                "narrow", "narrows", draft, rival, "narrower-scope", "it holds in a narrower scope, where it goes first"
+            )
         if not (draft.corrects and rival.id in draft.touches):
             return _create(draft, "other-scope", "what is known holds in another scope")
     mine, theirs = _strength(record), _strength(rival)
-    newer = record.provenance.observed_at > rival.provenance.observed_at
+    newer = _is_newer(record, rival)
     if mine > theirs:
         return _touching("supersede", "supersedes", draft, rival, "stronger-source", "its source is the stronger one")
     if mine < theirs:
-        pending = draft._replace(record=record.model_copy(update={"status": "pending"}))
-        return _create(pending, "weaker-source", "a stronger source says otherwise")
+        waiting = draft._replace(record=record.model_copy(update={"status": "pending"}))
+        return _touching("supersede", "supersedes", waiting, rival, "weaker-source", "a stronger source says otherwise")
     if _is_others_word(record, rival) and not draft.corrects:
-        return _touching("contest", "contradicts", draft, rival, "members-disagree", "members of one scope say different things")
+        return _touching(
+            "contest", "contradicts", draft, rival, "members-disagree", "members of one scope say different things"
+        )
     if newer:
         return _touching("supersede", "supersedes", draft, rival, "newer", "it is as well sourced, and newer")
     if record.provenance.observed_at < rival.provenance.observed_at:
         return _refuse(draft, "older", "what is known is as well sourced, and newer", rival)
-    if draft.corrects or record.provenance.message_ids == rival.provenance.message_ids:
+    if draft.corrects:
         return _touching("supersede", "supersedes", draft, rival, "corrected", "the speaker corrects it")
     return _touching("contest", "contradicts", draft, rival, "undecided", "neither authority nor time decides")
+
+
+def _is_newer(record: Record, rival: Record) -> bool:
+    """By the messages' own clock. Messages of one thread may share a time; drafts come in the thread's order."""
+    mine, theirs = record.provenance, rival.provenance
+    return mine.observed_at > theirs.observed_at or (
+        mine.observed_at == theirs.observed_at and mine.thread_id is not None and mine.thread_id == theirs.thread_id
+    )
 
 
 def _strength(record: Record) -> int:
@@ -213,7 +231,9 @@ def _is_narrower(record: Record, rival: Record) -> bool:
     mine, theirs = (NARROWEST_FIRST.index(each.scope.owner) for each in (record, rival))
     if mine != theirs:
         return mine < theirs
-    return len(record.scope.within.model_dump(exclude_none=True)) > len(rival.scope.within.model_dump(exclude_none=True))
+    return len(record.scope.within.model_dump(exclude_none=True)) > len(
+        rival.scope.within.model_dump(exclude_none=True)
+    )
 
 
 def _touching(action: str, kind: str, draft: Draft, rival: Record, rule: str, reason: str) -> Change:

@@ -1,11 +1,11 @@
-"""Secrets, personal numbers and sensitive classes. The recognisers are libraries', not our own patterns (R103, R284)."""
+"""Secrets, personal numbers, sensitive classes. The recognisers are libraries', not our own patterns (R103, R284)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 __all__ = ["Sensitivity", "class_of", "has_personal_number", "has_secret", "retention_of"]
 
@@ -13,14 +13,14 @@ Sensitivity = Literal["normal", "personal", "health", "finance", "identity", "lo
 
 
 @cache
-def _detectors() -> tuple[tuple[object, ...], object]:
+def _detectors() -> tuple[tuple[Any, ...], Any]:
     """detect-secrets' recognisers of known tokens, and its entropy measure. Loaded when the first text is checked."""
     from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
     from detect_secrets.plugins.base import RegexBasedDetector
     from detect_secrets.plugins.high_entropy_strings import Base64HighEntropyString
     from detect_secrets.plugins.ip_public import IPPublicDetector
 
-    kinds = get_mapping_from_secret_type_to_class().values()
+    kinds: list[Any] = list(get_mapping_from_secret_type_to_class().values())
     known = tuple(
         kind() for kind in kinds if issubclass(kind, RegexBasedDetector) and not issubclass(kind, IPPublicDetector)
     )
@@ -29,7 +29,8 @@ def _detectors() -> tuple[tuple[object, ...], object]:
 
 _TOKEN = re.compile(r"[A-Za-z0-9+_=-]{20,}")
 _SAID_SECRET = re.compile(
-    r"\b(?:pass(?:word|phrase|code)|pwd|pin(?: code| number)?|api[ _-]?key|secret(?: key)?|(?:access |auth |bearer )?token"
+    r"\b(?:pass(?:word|phrase|code)|pwd|pin(?: code| number)?|api[ _-]?key|secret(?: key)?"
+    r"|(?:access |auth |bearer )?token"
     r"|private key|recovery (?:code|phrase)|seed phrase|cvv|cvc|security code)\b\s*(?:for \S+ |to \S+ |of \S+ )?"
     r"(?:is|are|was|=|:|：)\s*\S"
     r"|(?:密码|口令|密钥|令牌|验证码|助记词|私钥|安全码)(?:是|为|=|:|：)\s*\S",
@@ -40,12 +41,12 @@ _SAID_SECRET = re.compile(
 def has_secret(text: str) -> bool:
     """Whether it holds a key, token, password or private key, as detect-secrets knows them or as people say them."""
     known, entropy = _detectors()
-    if any(any(detector.analyze_string(text)) for detector in known):  # type: ignore[attr-defined]
+    if any(any(detector.analyze_string(text)) for detector in known):
         return True
     if _SAID_SECRET.search(text):
         return True
     return any(
-        _is_mixed(token) and entropy.calculate_shannon_entropy(token) > entropy.entropy_limit  # type: ignore[attr-defined]
+        _is_mixed(token) and entropy.calculate_shannon_entropy(token) > entropy.entropy_limit
         for token in _TOKEN.findall(text)
     )
 
@@ -109,8 +110,10 @@ _CLASSES = (
     _Class(
         "health",
         re.compile(
-            r"\b(?:allerg\w+|diabet\w+|asthma\w*|cancer|depress(?:ion|ed)|anxiety|pregnan\w+|hiv|medication|diagnos\w+|therap(?:y|ist)"
-            r"|surgery|disease|illness|disabilit\w+|prescri\w+|blood (?:type|pressure)|coeliac|celiac|intoleran\w+|epilep\w+)\b"
+            r"\b(?:allerg\w+|diabet\w+|asthma\w*|cancer|depress(?:ion|ed)|anxiety|pregnan\w+|hiv"
+            r"|medication|diagnos\w+|therap(?:y|ist)"
+            r"|surgery|disease|illness|disabilit\w+|prescri\w+|blood (?:type|pressure)|coeliac|celiac"
+            r"|intoleran\w+|epilep\w+)\b"
             r"|过敏|糖尿病|哮喘|癌|抑郁|焦虑症|怀孕|确诊|手术|疾病|处方|血压|血型|残疾|病史|吃药|服药",
             re.IGNORECASE,
         ),
@@ -118,7 +121,8 @@ _CLASSES = (
     _Class(
         "finance",
         re.compile(
-            r"\b(?:salary|income|earns?|debt|mortgage|loan|net worth|credit score|bank account|tax(?:es| return)|savings)\b"
+            r"\b(?:salary|income|earns?|debt|mortgage|loan|net worth|credit score|bank account"
+            r"|tax(?:es| return)|savings)\b"
             r"|工资|薪水|年薪|月薪|收入|负债|贷款|房贷|存款|银行账户|信用分",
             re.IGNORECASE,
         ),
@@ -126,7 +130,8 @@ _CLASSES = (
     _Class(
         "identity",
         re.compile(
-            r"\b(?:passport|birthday|date of birth|born (?:on|in)|social security|national id|ethnicity|religio\w+|sexual"
+            r"\b(?:passport|birthday|date of birth|born (?:on|in)|social security|national id"
+            r"|ethnicity|religio\w+|sexual"
             r" orientation|nationality|citizen\w*|political)\b|护照|身份证|生日|出生|民族|宗教|性取向|国籍|政治面貌",
             re.IGNORECASE,
         ),

@@ -15,7 +15,7 @@ from everthread.nodes.extract import wording
 from everthread.nodes.extract.authority import authority_of, source_of
 from everthread.nodes.extract.candidate import Candidate
 from everthread.nodes.extract.scope import route
-from everthread.nodes.extract.sensitive import class_of, has_personal_number, has_secret, retention_of
+from everthread.nodes.extract.sensitive import Sensitivity, class_of, has_personal_number, has_secret, retention_of
 from everthread.stores.identity import Identity
 from everthread.stores.record import Authority, Evidence, Governance, Provenance, Record, now_utc
 from everthread.stores.text import query_terms
@@ -202,7 +202,7 @@ def malformed(candidate: Candidate, ground: Ground) -> Verdict:
     text = candidate.statement
     if not text.strip() or "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
         return "its statement is not sound text"
-    if candidate.value and not candidate.predicate or candidate.predicate and not candidate.subject:
+    if (candidate.value and not candidate.predicate) or (candidate.predicate and not candidate.subject):
         return "it has a value without a predicate, or a predicate without a subject"
     if candidate.valid_from and candidate.valid_to and candidate.valid_to <= candidate.valid_from:
         return "it would end before it begins"
@@ -362,7 +362,10 @@ REVIEW: tuple[Rule, ...] = (untrusted_source, not_in_source, quoted)
 """The rules that let nothing become active before somebody looked at it (R106)."""
 
 _FRAME = frozenset(
-    query_terms("user users user's the project team wants prefers states said asks now on from 用户 的 项目 希望 用户的 户的 户 用")
+    query_terms(
+        "user users user's the project team wants prefers states said asks now on from 用户 的 "
+        "项目 希望 用户的 户的 户 用"
+    )
 )
 """Words that a self-contained statement adds to what was said."""
 
@@ -443,7 +446,7 @@ def _reach(candidate: Candidate, ground: Ground) -> str:
     return wording.limits_reach(candidate.statement) or "lasting"
 
 
-def _class(candidate: Candidate) -> str:
+def _class(candidate: Candidate) -> Sensitivity:
     return class_of(f"{candidate.statement} {candidate.predicate or ''}", candidate.sensitivity)
 
 

@@ -58,7 +58,9 @@ def _short_or_mark(match: re.Match[str]) -> str:
     return inner if short else QUOTED
 
 
-_ABBREVIATION = re.compile(r"(?:\b(?:dr|mr|mrs|ms|prof|st|vs|no|inc|ltd|e\.g|i\.e|etc|approx)|\b[A-Z])\.$", re.IGNORECASE)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:dr|mr|mrs|ms|prof|st|vs|no|inc|ltd|e\.g|i\.e|etc|approx)|\b[A-Z])\.$", re.IGNORECASE
+)
 _END = re.compile(r"[。！？；\n]+|[.!?;]+(?=\s|$)")
 
 
@@ -78,13 +80,15 @@ def sentences(text: str) -> list[str]:
 # --- Questions, guesses, what others said
 
 _ASKS = re.compile(
-    r"^(?:(?:and|so|but|then|ok|hey|hi)[, ]+)?(?:what|who|whom|whose|where|when|why|how|which|do|does|did|can|could|would"
+    r"^(?:(?:and|so|but|then|ok|hey|hi)[, ]+)?(?:what|who|whom|whose|where|when|why|how|which"
+    r"|do|does|did|can|could|would"
     r"|should|shall|is|are|was|were|am|will|has|have|may)\s+(?:i|you|we|he|she|it|they|this|that|there|the|my|our|your"
     r"|is|are|do|does|did|can|could|should|would|about|many|much|long|to)\b",
     re.IGNORECASE,
 )
 _ASKS_ZH = re.compile(
-    r"[吗么呢][。！!.…\s]*$|是不是|是否|能不能|可不可以|要不要|有没有|会不会|对不对|为什么|怎么[样办做用]?|哪[个里些种儿]"
+    r"[吗么呢][。！!.…\s]*$|是不是|是否|能不能|可不可以|要不要|有没有|会不会|对不对|为什么"
+    r"|怎么[样办做用]?|哪[个里些种儿]"
     r"|多少|几点|谁(?:是|的|在)|什么时候|是什么|啥"
 )
 
@@ -98,14 +102,16 @@ def is_question(sentence: str) -> bool:
 
 
 _GUESS = re.compile(
-    r"\b(?:maybe|perhaps|probably|possibly|presumably|apparently|supposedly|might|may be|could be|seems?|i (?:guess|think"
+    r"\b(?:maybe|perhaps|probably|possibly|presumably|apparently|supposedly|might|may be"
+    r"|could be|seems?|i (?:guess|think"
     r"|suppose|assume|believe|wonder|imagine|doubt)|not (?:really )?sure|unsure|no idea|as far as i know|if|suppose"
     r"|supposing|imagine|let'?s say|say that|hypothetical(?:ly)?|assuming|unless|whether|i wish|would have|for example"
     r"|for instance|e\.g|pretend|thinking (?:of|about)|considering|just kidding|joking|not decided|undecided)\b",
     re.IGNORECASE,
 )
 _GUESS_ZH = re.compile(
-    r"可能|也许|或许|大概|好像|似乎|应该是|我猜|猜测|估计|不确定|不太确定|我觉得|说不定|没准|如果|假如|假设|要是|倘若|万一|比如|例如|假装"
+    r"可能|也许|或许|大概|好像|似乎|应该是|我猜|猜测|估计|不确定|不太确定|我觉得|说不定|没准"
+    r"|如果|假如|假设|要是|倘若|万一|比如|例如|假装"
     r"|在考虑|还没(?:有)?(?:决定|想好|定)|考虑(?:用|换|要)|开玩笑|打算|想试"
 )
 
@@ -116,11 +122,15 @@ def is_guess(sentence: str) -> bool:
 
 
 _REPORTED = re.compile(
-    r"\b(?:said|says|say that|told (?:me|us)|claims?|claimed|according to|wrote|writes|i (?:read|heard)|heard that|asked"
+    r"\b(?:said|says|say that|told (?:me|us)|claims?|claimed|according to|wrote|writes"
+    r"|i (?:read|heard)|heard that|asked"
     r" (?:me|us)|quote|reportedly|the (?:article|page|site|docs?|email|log|error|output) )\b",
     re.IGNORECASE,
 )
-_REPORTED_ZH = re.compile(r"(?<!应该)(?:他|她|他们|她们|有人|同事|老板|朋友|客户|经理|老师|妈妈?|爸爸?|听|据|文章|网上|网页)(?:们)?(?:都)?(?:说|写|认为)")
+_REPORTED_ZH = re.compile(
+    r"(?<!应该)(?:他|她|他们|她们|有人|同事|老板|朋友|客户|经理|老师|妈妈?|爸爸?|听|据|文章"
+    r"|网上|网页)(?:们)?(?:都)?(?:说|写|认为)"
+)
 
 
 def is_reported(sentence: str) -> bool:
@@ -131,11 +141,14 @@ def is_reported(sentence: str) -> bool:
 
 
 _TASK_TEXT = re.compile(
-    r"^(?:please |can you |could you |help me |now )*(?:write|translate|draft|rewrite|rephrase|summari[sz]e|proofread|compose"
+    r"^(?:please |can you |could you |help me |now )*(?:write|translate|draft|rewrite|rephrase"
+    r"|summari[sz]e|proofread|compose"
     r"|correct|edit|polish|role-?play|act as|complete|continue|parse|classify|fix)\b",
     re.IGNORECASE,
 )
-_TASK_TEXT_ZH = re.compile(r"^(?:请|帮我|麻烦|能否)*(?:把|将)?.{0,6}(?:翻译|改写|润色|总结|扮演|起草|续写|写一|写个|校对|造句|分类|解析)")
+_TASK_TEXT_ZH = re.compile(
+    r"^(?:请|帮我|麻烦|能否)*(?:把|将)?.{0,6}(?:翻译|改写|润色|总结|扮演|起草|续写|写一|写个|校对|造句|分类|解析)"
+)
 
 
 def is_task_text(sentence: str) -> bool:
@@ -154,7 +167,8 @@ _FORBIDS = re.compile(
     re.IGNORECASE,
 )
 _FORBIDS_ZH = re.compile(
-    r"(?:别|不要|不用|请勿|无需|不必|不准|不许)(?:把(?:这|它|那).{0,8})?(?:记住|记下|记录|记(?:得|在|到)?|保存|存(?:下来|储|起来)?|写进记忆)"
+    r"(?:别|不要|不用|请勿|无需|不必|不准|不许)(?:把(?:这|它|那).{0,8})?(?:记住|记下|记录"
+    r"|记(?:得|在|到)?|保存|存(?:下来|储|起来)?|写进记忆)"
     r"|(?:忘掉|忘了|忘记)(?:这|那|它|我刚|刚才|我说)|就当我没说"
 )
 
@@ -175,14 +189,17 @@ def only_forbids(text: str) -> bool:
 # --- How long it was meant for
 
 _THIS_SESSION = re.compile(
-    r"\b(?:in|for|during) (?:this|our|the current) (?:conversation|chat|session|thread|call|discussion)\b|\bfor this chat\b"
+    r"\b(?:in|for|during) (?:this|our|the current) (?:conversation|chat|session|thread|call"
+    r"|discussion)\b|\bfor this chat\b"
     r"|(?:本次|这次|这个|当前|本)(?:对话|会话|聊天|讨论)",
     re.IGNORECASE,
 )
 _THIS_TASK = re.compile(
-    r"\b(?:this time|just (?:this )?once|this once|for now|right now|for the moment|for the time being|temporar(?:y|ily)|today"
+    r"\b(?:this time|just (?:this )?once|this once|for now|right now|for the moment"
+    r"|for the time being|temporar(?:y|ily)|today"
     r"|tonight|this (?:week|month|morning|afternoon|evening|sprint)"
-    r"|(?:for|in|on|to) (?:this|the current) (?:one|task|report|demo|pr|pull request|email|answer|reply|question|request|ticket"
+    r"|(?:for|in|on|to) (?:this|the current) (?:one|task|report|demo|pr|pull request|email"
+    r"|answer|reply|question|request|ticket"
     r"|file|function|example|exercise|draft|document|change|fix|commit|prototype|script|case|meeting|trip))\b"
     r"|这次|这一次|这回|本次|暂时|临时|目前先|今天|今晚|这周|本周|这个月|现在先|先(?:别|不要|不用)|仅此一次"
     r"|(?:这个|这份|这篇|这段|当前)(?:任务|报告|演示|邮件|需求|文件|函数|例子|草稿|文档|脚本|原型|问题|提交)",
@@ -200,7 +217,8 @@ def limits_reach(text: str) -> str | None:
 # --- What is not worth keeping, or belongs to somebody else
 
 _PATH = re.compile(
-    r"(?:^|[\s'\"(=:：，])(?:/tmp/|/var/(?:tmp|folders)/|/private/var/|/run/user/|~?/\.cache/|/proc/|/dev/shm/|\$TMPDIR|%TEMP%"
+    r"(?:^|[\s'\"(=:：，])(?:/tmp/|/var/(?:tmp|folders)/|/private/var/|/run/user/|~?/\.cache/"
+    r"|/proc/|/dev/shm/|\$TMPDIR|%TEMP%"
     r"|[A-Z]:\\(?:Windows\\)?Temp\\|[A-Z]:\\Users\\[^\\]+\\AppData\\Local\\Temp\\)|\btmp[a-z0-9_]{6,8}\b",
     re.IGNORECASE,
 )
@@ -228,12 +246,16 @@ def is_one_off_output(text: str) -> bool:
 
 _LIVE = re.compile(
     r"\b(?:current(?:ly)?|right now|at the moment|now|today|latest|live)\b.{0,60}\d"
-    r"|\b(?:stock price|share price|exchange rate|temperature|weather|balance|stock level|inventory|queue (?:length|depth)"
+    r"|\b(?:stock price|share price|exchange rate|temperature|weather|balance|stock level"
+    r"|inventory|queue (?:length|depth)"
     r"|cpu|disk|memory usage|load average|uptime|traffic|latency|price)\b.{0,40}\b(?:is|are|was|at|of|=)\b.{0,20}\d"
-    r"|\b(?:server|service|site|build|pipeline|deployment|job|api) is (?:currently |now )?(?:up|down|running|failing|green|red"
+    r"|\b(?:server|service|site|build|pipeline|deployment|job|api) is (?:currently "
+    r"|now )?(?:up|down|running|failing|green|red"
     r"|online|offline|broken)\b"
-    r"|(?:股价|汇率|气温|天气|余额|库存|价格|负载|延迟|流量|占用率|使用率|在线人数).{0,12}(?:是|为|有|达|到|[:：]).{0,6}\d"
-    r"|(?:当前|目前|现在|此刻|最新).{0,12}(?:是|为|有|[:：]).{0,4}\d|(?:服务器?|网站|构建|流水线)(?:现在|目前|正在)?(?:挂了|宕机|运行中|在线|离线)",
+    r"|(?:股价|汇率|气温|天气|余额|库存|价格|负载|延迟|流量|占用率|使用率"
+    r"|在线人数).{0,12}(?:是|为|有|达|到|[:：]).{0,6}\d"
+    r"|(?:当前|目前|现在|此刻|最新).{0,12}(?:是|为|有|[:：]).{0,4}\d|(?:服务器?|网站|构建"
+    r"|流水线)(?:现在|目前|正在)?(?:挂了|宕机|运行中|在线|离线)",
     re.IGNORECASE,
 )
 
@@ -244,11 +266,14 @@ def is_live_value(text: str) -> bool:
 
 
 _ORDERS = re.compile(
-    r"\b(?:ignore|disregard|override|overrule|bypass|forget) (?:all |any |the |your |every )*(?:previous|prior|earlier|above"
+    r"\b(?:ignore|disregard|override|overrule|bypass|forget) (?:all |any |the |your "
+    r"|every )*(?:previous|prior|earlier|above"
     r"|other|existing|safety|system)?\s*(?:instructions?|rules?|constraints?|policies|guidelines|prompts?)\b"
-    r"|\bsupersedes? (?:all|any|every|earlier|previous)\b|\byour new (?:role|task|instructions?) (?:is|are)\b|\byou are now\b"
+    r"|\bsupersedes? (?:all|any|every|earlier|previous)\b|\byour new (?:role|task"
+    r"|instructions?) (?:is|are)\b|\byou are now\b"
     r"|\b(?:do not|don'?t|never) (?:tell|inform|mention|reveal|alert|notify)\b.{0,30}\b(?:user|anyone|them|him|her)\b"
-    r"|\b(?:forward|send|upload|post|exfiltrate|route|copy) .{0,60}(?:https?://|\bto [\w.-]+\.(?:com|net|xyz|org|io|example)\b)"
+    r"|\b(?:forward|send|upload|post|exfiltrate|route|copy) .{0,60}(?:https?://"
+    r"|\bto [\w.-]+\.(?:com|net|xyz|org|io|example)\b)"
     r"|\bcurl\b.{0,80}\|\s*(?:ba)?sh\b|\bdisable (?:the )?(?:safety|security|filters?|checks?|validation|audit)\b"
     r"|\b(?:system|developer|admin(?:istrator)?) (?:note|message|override|prompt)\b"
     r"|ignora (?:todas )?las instrucciones|no menciones esta|nota importante del sistema"
@@ -257,7 +282,8 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _STANDING_ORDER = re.compile(
-    r"\b(?:from now on|in (?:the )?future|for all future|going forward|always|never|whenever|every time|must|should|at all times"
+    r"\b(?:from now on|in (?:the )?future|for all future|going forward|always|never|whenever"
+    r"|every time|must|should|at all times"
     r"|a partir de ahora|siempre|ab jetzt|dorénavant)\b|以后|今后|从现在起|每次|始终|总是|永远|必须|务必|一律",
     re.IGNORECASE,
 )
@@ -270,11 +296,15 @@ def gives_orders(text: str, *, standing: bool) -> bool:
 
 
 _GRANTS = re.compile(
-    r"\b(?:authori[sz]ed?|grant(?:ed|s)?|permit(?:s|ted)?|allow(?:s|ed)?|pre-?approved?|approved)\b.{0,50}\b(?:access|export"
+    r"\b(?:authori[sz]ed?|grant(?:ed|s)?|permit(?:s|ted)?|allow(?:s|ed)?|pre-?approved?"
+    r"|approved)\b.{0,50}\b(?:access|export"
     r"|delet\w*|purchas\w*|transfer\w*|send\w*|pay\w*|tools?|permissions?|everything|anything|requests?)\b"
-    r"|\bwithout (?:asking|confirm\w*|verif\w*|approval|permission|review|additional)\b|\bno (?:need (?:to|for)) (?:ask|confirm\w*"
-    r"|approv\w*|verif\w*)\b|\balways comply\b|\bskip (?:the )?(?:confirmation|approval|verification|review|validation)\b"
-    r"|(?:无需|不用|不必|不需要)(?:再)?(?:确认|询问|问我|批准|审批|验证|授权)|(?:授权|允许|批准).{0,10}(?:访问|删除|转账|付款|购买|发送|导出|所有)",
+    r"|\bwithout (?:asking|confirm\w*|verif\w*|approval|permission|review|additional)\b"
+    r"|\bno (?:need (?:to|for)) (?:ask|confirm\w*"
+    r"|approv\w*|verif\w*)\b|\balways comply\b|\bskip (?:the )?(?:confirmation|approval"
+    r"|verification|review|validation)\b"
+    r"|(?:无需|不用|不必|不需要)(?:再)?(?:确认|询问|问我|批准|审批|验证|授权)|(?:授权|允许"
+    r"|批准).{0,10}(?:访问|删除|转账|付款|购买|发送|导出|所有)",
     re.IGNORECASE,
 )
 

@@ -1,0 +1,104 @@
+"""The extract node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Literal
+
+from langchain_core.messages import AnyMessage, HumanMessage
+from langgraph.runtime import Runtime
+
+from everthread.nodes.extract.candidate import Extractor
+from everthread.nodes.extract.pipeline import begin, learn, learns
+from everthread.nodes.extract.rules import RuleExtractor
+from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
+from everthread.nodes.state import MemoryState, is_marked
+from everthread.stores.record import now_utc
+
+__all__ = ["Extract", "said_before", "waiting"]
+
+Mode = Literal["always", "throttled", "never"]
+
+
+class Extract(Node):
+    """Learns from what was said since `flushed_to`: transcript first, then candidates through the one door.
+
+    `mode`: `always` at each turn's end; `throttled` only when the oldest waiting message is `every` old, so that
+    several turns are read at once; `never` writes the transcript and leaves learning to the flush before compaction
+    (R116). `trusted_tools` names the tools whose results may settle something (R291).
+
+    With memory `read` or `off`, nothing is learnt and no transcript is kept, and what was said meanwhile is passed over
+    for good.
+    """
+
+    def __init__(
+        self,
+        extractor: Extractor | None = None,
+        *,
+        trusted_tools: frozenset[str] = frozenset(),
+        mode: Mode = "always",
+        every: timedelta = timedelta(0),
+    ) -> None:
+        self.extractor = extractor or RuleExtractor()
+        self.trusted_tools = trusted_tools
+        self.mode: Mode = mode
+        self.every = every
+
+    def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
+        """Returns `flushed_to` and `receipts`; nothing when no message waits or learning is put off.
+
+        Raises ModelReplyError when the extractor's model gives nothing usable; the watermark then stays where it is.
+        """
+        context, store, thread_id = context_of(runtime), store_of(runtime), thread_of(runtime)
+        messages = waiting(state)
+        if not messages:
+            return {}
+        if not learns(context, store, thread_id):
+            announce(
+                runtime, "extract", "skipped", reason=f"memory is not on for this run or thread ({context.memory})"
+            )
+            return {"flushed_to": messages[-1].id} if messages[-1].id else {}
+        if self.mode != "always":
+            begin(context.identity, store, thread_id, messages)
+            if self.mode == "never" or self._too_early(state, runtime):
+                announce(runtime, "extract", "put-off", reason=f"extraction is {self.mode}")
+                return {}
+        seen = yield from learn(
+            runtime,
+            self.extractor,
+            messages,
+            before=said_before(state),
+            trusted_tools=self.trusted_tools,
+        )
+        if seen is None:
+            return {}
+        last, receipt = seen
+        return {"flushed_to": last, "receipts": [receipt.id] if receipt else []}
+
+    def _too_early(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
+        """By the durable transcript's time of the oldest waiting message, so that every process decides the same."""
+        identity, store, thread_id = context_of(runtime).identity, store_of(runtime), thread_of(runtime)
+        oldest = store.transcripts.read(identity, thread_id, after=state.get("flushed_to"), limit=1)
+        return bool(oldest) and now_utc() - oldest[0].at < self.every
+
+
+def waiting(state: MemoryState) -> Sequence[AnyMessage]:
+    """The messages that extraction has not seen, in order."""
+    messages = state.get("messages", [])
+    return messages[_start(state) :]
+
+
+def said_before(state: MemoryState) -> str | None:
+    """Id of the user's last message that extraction has seen; None when there is none."""
+    seen = state.get("messages", [])[: _start(state)]
+    return next(
+        (message.id for message in reversed(seen) if isinstance(message, HumanMessage) and not is_marked(message)), None
+    )
+
+
+def _start(state: MemoryState) -> int:
+    flushed = state.get("flushed_to")
+    if flushed is None:
+        return 0
+    return next((n + 1 for n, message in enumerate(state.get("messages", [])) if message.id == flushed), 0)

@@ -1,0 +1,104 @@
+"""The extractor that needs no model: it knows a few forms of sentence in English and Chinese, and nothing else.
+
+Precision comes first: what it takes for a lasting fact has to be one, and it misses what is said in other ways.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import Any
+
+from everthread.nodes.extract import wording
+from everthread.nodes.extract.candidate import Candidate, Window
+from everthread.nodes.extract.rules import chinese, english
+from everthread.nodes.extract.rules.sketch import Sketch
+from everthread.nodes.node import Ask
+from everthread.stores.record import Evidence, Record
+
+__all__ = ["RuleExtractor"]
+
+MAX_READ = 20_000
+"""Characters of one message that the rules read: nobody states preferences in a pasted log."""
+
+
+class RuleExtractor:
+    """Explicit "remember", standing preferences, decisions, facts about oneself and the project, corrections,
+    retractions, reminders, and what holds for this conversation only."""
+
+    id = "rules/1"
+
+    def propose(self, window: Window) -> Generator[Ask, Any, list[Candidate]]:
+        """Candidates from what the user said, in the order of the messages. Asks no model and raises nothing."""
+        yield from ()
+        return [
+            self._candidate(sketch, number, window)
+            for number, line in enumerate(window.lines, 1)
+            if line.source == "user"
+            for sketch in _sketches(line, window.project)
+            if not self._is_loose(sketch, window)
+        ]
+
+    def _is_loose(self, sketch: Sketch, window: Window) -> bool:
+        """A correction ("it's Lyon, not Paris") of something that is not known says nothing that can be kept."""
+        return sketch.replaces is not None and sketch.subject is None and _replaced(sketch, window) is None
+
+    def _candidate(self, sketch: Sketch, number: int, window: Window) -> Candidate:
+        fields = sketch.fields()
+        records: tuple[int, ...] = ()
+        found = _replaced(sketch, window) if sketch.replaces else None
+        if found and sketch.replaces and sketch.value:
+            place, old = found
+            records = (place,)
+            fields["corrects"] = True
+            if sketch.subject is None:
+                fields |= _in_place_of(old, sketch)
+        return Candidate.model_validate(
+            {**fields, "messages": (number,), "records": records, "entities": _entities(fields["value"])}
+        )
+
+
+def _sketches(line: Evidence, project: str | None) -> list[Sketch]:
+    text = wording.own_words(line.text[:MAX_READ])
+    found = wording.sentences(text)
+    if found and wording.is_task_text(found[0]) and re.search(r"[:：]|⟪", found[0]):
+        return []  # a text to work on follows, and its words are not the user's
+    return [
+        sketch
+        for sentence in found
+        if wording.QUOTED not in sentence
+        and not wording.is_task_text(sentence)
+        and not wording.forbids_memory(sentence)
+        for sketch in (chinese if wording.is_chinese(sentence) else english).read(sentence, line.at, project)
+    ]
+
+
+def _replaced(sketch: Sketch, window: Window) -> tuple[int, Record] | None:
+    """The known record whose value the speaker replaces, and its number; None when none or several fit."""
+    old = (sketch.replaces or "").casefold().strip()
+    fitting = [
+        (number, record)
+        for number, record in window.look(sketch.replaces or "")
+        if record.value is not None and record.value.casefold().strip() == old
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _in_place_of(old: Record, sketch: Sketch) -> dict[str, Any]:
+    """What the old record says, with the new value in place of the old one."""
+    new, before = sketch.value or "", old.value or ""
+    statement = re.sub(re.escape(before), lambda _: new, old.statement, flags=re.IGNORECASE)
+    return {
+        "statement": statement,
+        "subject": old.subject,
+        "predicate": old.predicate,
+        "content_type": old.content_type,
+        "kind": old.kind,
+        "concerns": old.concerns,
+        "owner": old.scope.owner,
+    }
+
+
+def _entities(value: str | None) -> tuple[str, ...]:
+    """Names in a value: what is written with a capital."""
+    return tuple(re.findall(r"[A-ZÀ-Ý][\w.+#-]*(?: [A-ZÀ-Ý][\w.+#-]*)*", value or ""))
