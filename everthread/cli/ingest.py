@@ -17,7 +17,7 @@ from everthread.cli.output import on_terminal, print_json, print_table, say
 
 if TYPE_CHECKING:
     from everthread.cli.formats import Found, Item, Message, Problem, Skipped
-    from everthread.cli.reports import IngestReport
+    from everthread.cli.reports import FileProblem, FileSkipped, IngestReport
     from everthread.stores.contract import MemoryStore
     from everthread.stores.identity import Identity
 
@@ -160,7 +160,9 @@ class _Ingest:
                 name: FormatCount(files=files, read=self.read[name], skipped=dict(self.skipped.get(name, Counter())))
                 for name, files in self.files.items()
             },
-            skipped_files=tuple(FileSkipped(path=str(file.path), why=file.why) for file in self.skipped_files),
+            skipped_files=tuple(
+                FileSkipped(path=str(file.path), line=file.line, why=file.why) for file in self.skipped_files
+            ),
             problems=tuple(FileProblem(path=str(p.path), line=p.line, why=p.why) for p in self.problems),
             seconds=round(time.monotonic() - self.began, 3),
         )
@@ -205,11 +207,13 @@ def _print(report: IngestReport) -> None:
         reasons = "; ".join(f"{number} {why}" for why, number in sorted(count.skipped.items()))
         say(f"{name}: {count.files} files, {count.read} messages" + (f"; skipped: {reasons}" if reasons else ""))
     if report.skipped_files:
-        _print_some(("file", "not read because"), [(file.path, file.why) for file in report.skipped_files])
+        _print_some(("file", "not read because"), [(_place(file), file.why) for file in report.skipped_files])
     if report.problems:
-        _print_some(
-            ("place", "problem"), [(f"{p.path}:{p.line}" if p.line else p.path, p.why) for p in report.problems]
-        )
+        _print_some(("place", "problem"), [(_place(problem), problem.why) for problem in report.problems])
+
+
+def _place(what: FileSkipped | FileProblem) -> str:
+    return f"{what.path}:{what.line}" if what.line else what.path
 
 
 def _print_some(columns: tuple[str, str], rows: list[tuple[str, str]]) -> None:

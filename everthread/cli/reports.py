@@ -24,6 +24,8 @@ class FileSkipped(Frozen):
 
     path: str
     """The file."""
+    line: int | None
+    """The line that shows it, when it is one."""
     why: str
     """The reason."""
 

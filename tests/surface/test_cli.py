@@ -92,7 +92,7 @@ def test_ingest_says_what_it_skipped_and_which_lines_it_could_not_read(tmp_path:
     (tmp_path / "notes.txt").write_text("not a conversation")
     report = run_json(tmp_path / "home", "ingest", str(FIXTURES / "chat.jsonl"), str(tmp_path / "notes.txt"))
     assert report["skipped"] == {"system prompt": 1, "role 'oracle' not known": 1}
-    assert report["skipped_files"] == [{"path": str(tmp_path / "notes.txt"), "why": "format not known"}]
+    assert report["skipped_files"] == [{"path": str(tmp_path / "notes.txt"), "line": None, "why": "format not known"}]
     broken = {"path": str(FIXTURES / "chat.jsonl"), "line": 3, "why": "is not JSON: Unterminated string starting at"}
     assert report["problems"] == [broken]
     plain = run(tmp_path / "home", "ingest", str(FIXTURES / "chat.jsonl"), str(tmp_path / "notes.txt"))

@@ -56,7 +56,7 @@ def test_codex_before_envelopes_is_read() -> None:
         ("assistant", "assistant", "Renamed."),
     ]
     assert {message.thread for message in found.messages} == {"codex/9ab1"}
-    assert found.messages[0].at.isoformat() == "2025-06-01T08:00:01+00:00"
+    assert found.messages[0].at.isoformat() == "2025-06-01T08:00:00.001000+00:00"
 
 
 def test_codex_as_one_document_is_read(tmp_path: Path) -> None:

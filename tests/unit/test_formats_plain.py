@@ -41,8 +41,8 @@ def test_a_message_without_time_follows_the_one_before_it() -> None:
         datetime(2024, 3, 1, 9, 0, 0, tzinfo=UTC),
         datetime(2024, 3, 1, 9, 0, 5, tzinfo=UTC),
         datetime(2024, 3, 1, 17, 1, 0, tzinfo=UTC),
-        datetime(2024, 3, 1, 17, 1, 1, tzinfo=UTC),
-        datetime(2024, 3, 1, 17, 1, 2, tzinfo=UTC),
+        datetime(2024, 3, 1, 17, 1, 0, 1_000, tzinfo=UTC),
+        datetime(2024, 3, 1, 17, 1, 0, 2_000, tzinfo=UTC),
     ]
 
 
@@ -202,6 +202,15 @@ def test_what_is_no_conversation_is_named_as_not_known(tmp_path: Path) -> None:
         "skipped": {"format not known": 7, "empty file": 1},
         "problems": [],
     }
+
+
+def test_a_file_in_which_nothing_is_json_is_named_with_its_first_error(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{\n  "messages": [{"role": "user"')
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"role": "user", "content": "hi"}')[:20])
+    broken, torn = sources(tmp_path)
+    assert broken == Skipped(tmp_path / "a.json", 2, "is not JSON: Expecting ',' delimiter")
+    assert isinstance(torn, Skipped)
+    assert torn.why.startswith("cannot be read: ")
 
 
 def test_a_format_that_is_asked_for_is_used_whatever_the_content(tmp_path: Path) -> None:

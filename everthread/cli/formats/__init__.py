@@ -56,9 +56,15 @@ def detect(path: Path) -> str | None:
     """The format of a file, or of an OpenCode folder, by its content; None when it is none that is known."""
     if path.is_dir():
         return "opencode" if opencode.is_storage(path) else None
-    sample = (
-        [item.value for item in islice(documents(path), _SAMPLE) if isinstance(item, Line)] if path.is_file() else []
-    )
+    return _format_of(_sample(path)) if path.is_file() else None
+
+
+def _sample(path: Path) -> list[Line | Problem]:
+    return list(islice(documents(path), _SAMPLE))
+
+
+def _format_of(items: list[Line | Problem]) -> str | None:
+    sample = [item.value for item in items if isinstance(item, Line)]
     for name, recognises in _RECOGNISED.items():
         if any(map(recognises, sample)):
             return name
@@ -91,7 +97,12 @@ def read(source: Found) -> Iterator[Item]:
 
 
 def _inside(folder: Path, format: str | None) -> Iterator[Found | Skipped]:
-    for name in sorted(os.listdir(folder)):
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        yield Skipped(folder, None, f"cannot be read: {error.strerror or error}")
+        return
+    for name in names:
         path = folder / name
         if path.is_dir():
             if name != ".git" and not path.is_symlink():
@@ -106,5 +117,12 @@ def _file(path: Path, format: str | None) -> Found | Skipped:
     questions = path.with_name(path.name.replace("_sessions", "_questions"))
     if format is None and questions != path and questions.is_file() and detect(questions) == "longmemeval":
         return Skipped(path, None, f"read together with {questions.name}")
-    found = format or detect(path)
-    return Found(path, found) if found else Skipped(path, None, "format not known")
+    if format:
+        return Found(path, format)
+    sample = _sample(path)
+    if found := _format_of(sample):
+        return Found(path, found)
+    problems = [item for item in sample if isinstance(item, Problem)]
+    if problems and len(problems) == len(sample):  # nothing in it is JSON
+        return Skipped(path, problems[0].line, problems[0].why)
+    return Skipped(path, None, "format not known")

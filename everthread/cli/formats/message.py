@@ -93,7 +93,7 @@ class Scribe:
 
     A message without id gets one from its thread, role, text and how often the same was said before in that thread, so
     it is the same in every run, also after lines were added elsewhere in the file. Two different messages under one id
-    are both kept. A message without time gets the time of the one before it in its thread plus one second, and the
+    are both kept. A message without time gets the time of the one before it in its thread plus a millisecond, and the
     first one its conversation's beginning or else the file's own time; ids never depend on the time.
     """
 
@@ -132,7 +132,7 @@ class Scribe:
             yield Problem(self.path, line, f"time {str(at)[:40]!r} not understood; placed after the message before it")
         if when is None:
             last = self._last.get(thread)
-            when = last + timedelta(seconds=1) if last else self._file_time
+            when = last + timedelta(milliseconds=1) if last else self._file_time
         self._last[thread] = when
         yield Message(
             thread=thread,
