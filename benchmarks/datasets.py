@@ -66,9 +66,7 @@ def _locomo_messages(conversation: dict[str, Any]) -> Iterator[Message]:
 
 def _locomo_evidence(entries: list[str]) -> set[str]:
     """`D8:6; D9:17`, `D:11:26` and `D30:05` as D8:6, D9:17, D11:26 and D30:5."""
-    return {
-        f"D{int(match[1])}:{int(match[2])}" for entry in entries for match in re.finditer(r"D:?(\d+):(\d+)", entry)
-    }
+    return {f"D{int(match[1])}:{int(match[2])}" for entry in entries for match in re.finditer(r"D:?(\d+):(\d+)", entry)}
 
 
 def madial(folder: Path, language: str) -> Iterator[Conversation]:
@@ -99,8 +97,8 @@ def _speaker_prefix(match: re.Match[str]) -> str:
 
 
 def longmemeval(folder: Path) -> Iterator[Conversation]:
-    """One conversation a question, by the official protocol: user turns only; gold are the user turns with the answer in
-    an answer session; abstention questions and those without such a turn are skipped."""
+    """One conversation a question, by the official protocol: user turns only; gold are the user turns with the answer
+    in an answer session; abstention questions and those without such a turn are skipped."""
     with gzip.open(folder / "dev120_sessions.jsonl.gz", "rt", encoding="utf-8") as file:
         sessions = [json.loads(line) for line in file]
     with gzip.open(folder / "dev120_questions.jsonl.gz", "rt", encoding="utf-8") as file:

@@ -54,6 +54,9 @@ class StaticEmbedder:
 
     It is read when the first text comes (a quarter of a second), once, whatever the number of threads. Only the wheel's
     two data files are read: importing the package would configure the root logger and look for a download.
+
+    The wheel is MIT; its table was trained from the token embeddings of Llama 2 and Phi-3, whose terms may bind whoever
+    passes it on. We depend on it and do not.
     """
 
     id = "wordllama/l2_supercat_256"
