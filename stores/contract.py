@@ -381,6 +381,11 @@ class MemoryStore(BaseStore):
         """A receipt by id, or None."""
 
     @abstractmethod
+    def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
+        """The receipts of the commits that wrote each revision of a record, the oldest first: which rule decided. Empty
+        when the record does not exist for this identity."""
+
+    @abstractmethod
     def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
         """Note that these records were used in an answer: raises `usage_count`, sets `last_used_at` (R208). Not a new
         revision."""

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -22,7 +23,7 @@ from everthread.stores.identity import Identity
 if TYPE_CHECKING:
     from everthread.stores import MemoryStore
 
-__all__ = ["NotShown", "run"]
+__all__ = ["NotShown", "demo", "run"]
 
 ANA = Identity(tenant="demo", user="ana", project="billing")
 BEN = Identity(tenant="demo", user="ben", project="garden")
@@ -36,6 +37,21 @@ CHINESE = "请记住：我的同事叫小林，她负责支付模块。"
 
 class NotShown(Exception):
     """A step of the demo did not happen as it should."""
+
+
+def demo() -> None:
+    """Show what it does, offline, in a temporary home: one story of eight steps that checks itself.
+
+    \b
+    Examples:
+      everthread demo
+    """
+    console = Console()
+    try:
+        run(console)
+    except NotShown as error:
+        console.print(f"[bold red]Not shown:[/bold red] {error}")
+        raise typer.Exit(1) from None
 
 
 def run(console: Console) -> None:

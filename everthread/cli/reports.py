@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from everthread.stores.contract import Finding
 from everthread.stores.identity import Frozen
+from everthread.stores.record import Evidence, Hit, Receipt, Record
 
-__all__ = ["DoctorReport", "FileProblem", "FileSkipped", "Flow", "FormatCount", "IngestReport"]
+__all__ = [
+    "ChatTurn",
+    "DoctorReport",
+    "Explanation",
+    "FileProblem",
+    "FileSkipped",
+    "Flow",
+    "FormatCount",
+    "IngestReport",
+]
 
 
 class FormatCount(Frozen):
@@ -88,3 +100,31 @@ class DoctorReport(Frozen):
     """Versions and abilities of this installation."""
     data_flow: tuple[Flow, ...]
     """What goes where."""
+
+
+class ChatTurn(Frozen):
+    """One turn of `everthread chat`."""
+
+    thread_id: str
+    """The conversation."""
+    reply: str
+    """What the agent answered."""
+    recalled: list[dict[str, Any]]
+    """What was recalled for it, as references."""
+    receipts: list[str]
+    """Receipts of what the turn wrote or refused."""
+    events: list[dict[str, Any]] | None = None
+    """With --trace: what each node did and why."""
+
+
+class Explanation(Frozen):
+    """Why a memory is there, and how it is recalled."""
+
+    record: Record
+    """The memory."""
+    said: list[Evidence]
+    """The messages it rests on, as they were said."""
+    receipts: list[Receipt]
+    """Which rules decided, the oldest first."""
+    recall: Hit | None
+    """How it ranks for the question, when one was asked and it is a candidate."""

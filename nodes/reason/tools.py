@@ -37,8 +37,8 @@ def artifact_read(path: str, runtime: ToolRuntime[Any, Any], offset: int = 0) ->
 
 
 def tool_node(tools: Sequence[BaseTool]) -> ToolNode:
-    """A ToolNode over `tools`. Of a result over 30,000 characters the thread keeps head, tail and the path of an artifact
-    with the whole (R64 to R69). Our errors and wrong arguments go back to the model as text; a tool's own error raises.
+    """A ToolNode over `tools`. Of a result over 30,000 characters the thread keeps head, tail and the path of the
+    whole (R64 to R69). Our errors and wrong arguments go back to the model as text; a tool's own error raises.
     """
     return ToolNode(tools, handle_tool_errors=_told, wrap_tool_call=_kept, awrap_tool_call=_akept)
 

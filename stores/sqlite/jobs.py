@@ -79,6 +79,12 @@ class Jobs:
             row = connection.execute(CLAIM, (*chosen, micros(time + timedelta(seconds=seconds)))).fetchone()
         return None if row is None else _job(row)
 
+    def waiting(self, kinds: Sequence[str] | None = None, *, now: datetime | None = None) -> int:
+        """How many jobs (of these kinds) could be claimed now. Takes no write lock."""
+        chosen = (micros(now or now_utc()), None if kinds is None else json.dumps(list(kinds)))
+        with self._database.read() as connection:
+            return int(one(connection, f"SELECT count(*) {CLAIMABLE}", *chosen))
+
     def heartbeat(self, job: Job, *, seconds: float = 60.0, now: datetime | None = None) -> None:
         """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
         time = now or now_utc()

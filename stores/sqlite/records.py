@@ -113,6 +113,18 @@ class Records:
             stored = self._visible(connection, identity, record_id)
             return [] if stored is None else self._revisions(connection, identity, stored)
 
+    def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
+        """See `MemoryStore.receipts`."""
+        with self._database.read() as connection:
+            if self._visible(connection, identity, record_id) is None:
+                return []
+            bodies = connection.execute(
+                "SELECT receipts.body FROM revisions JOIN receipts ON receipts.id = revisions.receipt "
+                "WHERE revisions.id = ? ORDER BY revisions.revision",
+                (record_id,),
+            ).fetchall()
+        return [Receipt.model_validate_json(body) for (body,) in dict.fromkeys(bodies)]
+
     def _visible(self, connection: apsw.Connection, identity: Identity, record_id: str) -> Stored | None:
         stored = self._rows.get(connection, identity.tenant, record_id)
         if stored is None or not may_read(identity, stored.record, author=stored.author):

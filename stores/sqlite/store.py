@@ -186,6 +186,9 @@ class SqliteStore(MemoryStore):
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
         return self._records.receipt(identity, receipt_id)
 
+    def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
+        return self._records.receipts(identity, record_id)
+
     def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
         self._records.cite(identity, record_ids)
 

@@ -1,0 +1,87 @@
+"""Why is this remembered, and why is it recalled or not? `everthread why`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from everthread.cli.home import Here, with_home
+from everthread.cli.output import clean, print_json, say, when
+from everthread.errors import UsageError
+
+if TYPE_CHECKING:
+    from everthread.stores.record import Decision, Evidence, Hit, Recall, Receipt, Record
+
+__all__ = ["why"]
+
+
+@with_home
+def why(
+    here: Here,
+    id: Annotated[str, typer.Argument(metavar="ID", help="A record's id, such as mem_1f0c...")],
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="TEXT", help="Explain how it ranks for this question.")
+    ] = None,
+) -> None:
+    """Explain one memory: who said it, which rule decided, and with --query how it is recalled.
+
+    \b
+    Examples:
+      everthread why mem_1f0c...
+      everthread why mem_1f0c... --query "which database"
+    """
+    from everthread.cli.reports import Explanation
+
+    with here.open_store() as store:
+        record = store.record(here.identity, id)
+        if record is None:
+            raise UsageError(f"nothing with the id {id!r} for this user; `everthread list` shows what there is")
+        source = record.provenance
+        said = [
+            message
+            for message in (store.transcripts.read(here.identity, source.thread_id) if source.thread_id else [])
+            if message.message_id in source.message_ids
+        ]
+        receipts = store.receipts(here.identity, id)
+        found = _rank(store.recall(here.identity, query, limit=50, explain=True), id) if query else None
+    if here.json:
+        print_json(Explanation(record=record, said=said, receipts=receipts, recall=found))
+    else:
+        _print(record, said, _decisions(receipts, id))
+        if query:
+            _print_rank(query, found)
+
+
+def _rank(recall: Recall, id: str) -> Hit | None:
+    return next((hit for hit in (*recall.hits, *recall.dropped) if hit.record_id == id), None)
+
+
+def _decisions(receipts: list[Receipt], id: str) -> list[tuple[Receipt, Decision]]:
+    return [
+        (receipt, each) for receipt in receipts for each in receipt.decisions if id in (each.record_id, each.target)
+    ]
+
+
+def _print(record: Record, said: list[Evidence], decisions: list[tuple[Receipt, Decision]]) -> None:
+    source = record.provenance
+    say(clean(f"{record.statement}"))
+    say(f"is {record.status}, revision {record.revision}, of {record.scope}, authority {record.authority.value}")
+    say(clean(f"written because: {record.write_reason}"))
+    say(clean(f"source: {source.source} {source.actor or ''}, {when(source.observed_at)}, by {source.extracted_by}"))
+    for message in said:
+        say(clean(f'  {message.speaker or message.role} said: "{message.text}"'))
+    for other in record.confirmed_by:
+        say(clean(f"confirmed by {other.source} {other.actor or ''}, {when(other.observed_at)}"))
+    for relation in record.relations:
+        say(clean(f"{relation.kind} {relation.target}: {relation.reason}"))
+    for receipt, decision in decisions:
+        say(clean(f"{when(receipt.at)} {decision.outcome} by rule {decision.rule}: {decision.reason} ({receipt.id})"))
+
+
+def _print_rank(query: str, found: Hit | None) -> None:
+    if found is None:
+        say(clean(f"for {query!r} it is no candidate: it may not be read now, or shares nothing with the question"))
+        return
+    signals = ", ".join(f"{name} {value:.2f}" for name, value in found.signals.model_dump().items() if value)
+    say(clean(f"for {query!r} it scores {found.score:.3f} ({signals}): {found.why}"))
