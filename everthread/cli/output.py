@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -42,14 +41,11 @@ def when(moment: datetime | None) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M") if moment else ""
 
 
-def print_json(value: BaseModel | Iterable[BaseModel]) -> None:
-    """Print a model as one JSON object, or several as one array."""
-    from pydantic import BaseModel
+def print_json(value: BaseModel | Sequence[BaseModel] | Mapping[str, Any]) -> None:
+    """Print a model or a mapping as one JSON object, models as one array."""
+    from pydantic_core import to_json
 
-    if isinstance(value, BaseModel):
-        typer.echo(value.model_dump_json(indent=2))
-    else:
-        typer.echo(json.dumps([model.model_dump(mode="json") for model in value], ensure_ascii=False, indent=2))
+    typer.echo(to_json(value, indent=2).decode())
 
 
 def print_table(
