@@ -4,9 +4,9 @@
 
 Turn R@k: mean share of a question's evidence turns among the first k. Session any@k / all@k: whether one, or each, of
 the sessions that hold evidence is among the first k sessions, ranked by their best turn. Each conversation is the
-memory of one user, written by `store.transcripts.append`, asked by `store.recall(..., sources={"evidence"})`; `scoring` is
-the same without the store. Milliseconds are those of a query for ten hits, the first of a conversation included. The
-peer is SQLite's FTS5 (porter stems, CJK as bigrams) over speaker and text.
+memory of one user, written by `store.transcripts.append` and asked by `store.recall(..., sources={"evidence"})`;
+`scoring` is the same without the store. Milliseconds are those of a query for ten hits, the first of a conversation
+included. The peer is SQLite's FTS5 (porter stems, CJK as bigrams) over speaker and text.
 """
 
 from __future__ import annotations
