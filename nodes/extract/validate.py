@@ -345,6 +345,10 @@ def not_in_source(candidate: Candidate, ground: Ground) -> Verdict:
     """Stops laundering: a model that was talked into a statement cannot hang it on a message that does not say it."""
     said = {term for line in ground.rests_on(candidate) for term in query_terms(line.text)}
     wanted = set(query_terms(f"{candidate.statement} {candidate.value or ''}")) - _FRAME
+    if candidate.corrects:
+        # A correction may be short ("MySQL, not PostgreSQL"): what it is about, the corrected record says.
+        pointed = [ground.known[n - 1] for n in candidate.records if 1 <= n <= len(ground.known)]
+        wanted -= {term for record in pointed for term in query_terms(record.statement)}
     if wanted and len(wanted & said) < GROUNDED * len(wanted):
         return "its words are not in the messages it points to"
     return None

@@ -87,7 +87,9 @@ def _replaced(sketch: Sketch, window: Window) -> tuple[int, Record] | None:
 def _in_place_of(old: Record, sketch: Sketch) -> dict[str, Any]:
     """What the old record says, with the new value in place of the old one."""
     new, before = sketch.value or "", old.value or ""
-    statement = re.sub(re.escape(before), lambda _: new, old.statement, flags=re.IGNORECASE)
+    # The reason that was given for the old value is none for the new one.
+    plain = re.sub(r",? (?:because|since|due to) [^.]+|[，,]?\s*(?:因为|由于)[^。，]+", "", old.statement)
+    statement = re.sub(re.escape(before), lambda _: new, plain, flags=re.IGNORECASE)
     return {
         "statement": statement,
         "subject": old.subject,

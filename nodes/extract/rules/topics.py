@@ -34,7 +34,8 @@ _DIMENSIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "length",
         (
             ("short", r"short|brief(?:ly)?|concise(?:ly)?|terse|succinct|compact|简短|简洁|精简|简明|短一点|短些"),
-            ("detailed", r"long|detailed|in-depth|thorough|verbose|comprehensive|详细|详尽|具体|长一点|全面"),
+            ("long", r"long|lengthy|长(?!度)"),
+            ("detailed", r"detailed|in-depth|thorough|verbose|comprehensive|详细|详尽|具体|全面"),
         ),
     ),
     (

@@ -1,0 +1,47 @@
+"""The one door to long-term memory as a graph of its own: put it after an agent of yours.
+
+START -> propose -> validate -> resolve -> commit -> [wider scope?] -> review -> END
+"""
+
+from __future__ import annotations
+
+from langgraph.graph import END, START
+
+from everthread.graphs.gate import MemoryGraph
+from everthread.nodes.extract import Extractor
+from everthread.nodes.extract.steps import (
+    Commit,
+    Propose,
+    RememberOutput,
+    RememberState,
+    Resolve,
+    Review,
+    Validate,
+    is_reviewed,
+)
+from everthread.stores.identity import MemoryContext
+
+__all__ = ["create_remember_graph"]
+
+
+def create_remember_graph(
+    extractor: Extractor | None = None, *, trusted_tools: frozenset[str] = frozenset()
+) -> MemoryGraph[RememberState, MemoryContext, RememberState, RememberOutput]:
+    """A builder. Give the compiled graph the new messages, and, when it runs again in a thread, the `flushed_to` that
+    it returned; it needs a checkpointer (its own or its host's), since a review interrupts it.
+
+    What waits for review is pending in the store before anybody is asked, so that a review may also happen elsewhere,
+    later, or never.
+    """
+    graph = MemoryGraph(RememberState, context_schema=MemoryContext, output_schema=RememberOutput)
+    graph.add_node("propose", Propose(extractor), destinations=("validate", END))
+    graph.add_node("validate", Validate(trusted_tools))
+    graph.add_node("resolve", Resolve())
+    graph.add_node("commit", Commit())
+    graph.add_node("review", Review())
+    graph.add_edge(START, "propose")
+    graph.add_edge("validate", "resolve")
+    graph.add_edge("resolve", "commit")
+    graph.add_conditional_edges("commit", is_reviewed, ["review", END])
+    graph.add_edge("review", END)
+    return graph
