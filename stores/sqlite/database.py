@@ -182,6 +182,8 @@ def translated(path: str) -> Iterator[None]:
     """Turn apsw's errors into ours, once, at the edge; the driver's error stays as the cause."""
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise UsageError("an id, key or name has a lone surrogate, which is not valid Unicode; leave it out") from error
     except apsw.NotADBError as error:
         raise StoreError(f"{path} is not a SQLite database, or is encrypted; choose another home or file") from error
     except apsw.CorruptError as error:
