@@ -10,10 +10,13 @@ from typing import Annotated
 
 import typer
 
+from everthread.cli.chat import chat
+from everthread.cli.demo import demo
 from everthread.cli.doctor import doctor
 from everthread.cli.ingest import ingest
 from everthread.cli.memory import forget, history, list_records, recall, show
 from everthread.cli.threads import threads
+from everthread.cli.why import why
 
 __all__ = ["app", "main"]
 
@@ -24,14 +27,17 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("chat")(chat)
 app.command("ingest")(ingest)
 app.command("recall")(recall)
 app.command("list")(list_records)
 app.command("show")(show)
 app.command("history")(history)
+app.command("why")(why)
 app.command("forget")(forget)
 app.command("threads")(threads)
 app.command("doctor")(doctor)
+app.command("demo")(demo)
 
 
 def _print_version(wanted: bool) -> None:
@@ -54,6 +60,8 @@ def _everthread(
 
     \b
     Examples:
+      everthread demo
+      everthread chat "I prefer short reports."
       everthread ingest chat.jsonl
       everthread recall "what did we decide about the database" --sources records,evidence
       everthread list --json
