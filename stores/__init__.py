@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from everthread.stores.open import open_store as open_store
     from everthread.stores.record import Evidence as Evidence
     from everthread.stores.sqlite import SqliteStore as SqliteStore
+    from everthread.stores.threads import thread_config as thread_config
 
 _HOMES = {
     "Evidence": "everthread.stores.record",
@@ -19,8 +20,9 @@ _HOMES = {
     "SqliteStore": "everthread.stores.sqlite",
     "open_checkpointer": "everthread.stores.checkpoints",
     "open_store": "everthread.stores.open",
+    "thread_config": "everthread.stores.threads",
 }
-__all__ = ["Evidence", "MemoryStore", "SqliteStore", "open_checkpointer", "open_store"]
+__all__ = ["Evidence", "MemoryStore", "SqliteStore", "open_checkpointer", "open_store", "thread_config"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,99 @@
+"""The restore node: whose thread it is, what happened since, and each thing told once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from everthread import Identity, MemoryState
+from everthread.errors import AccessDenied, UsageError
+from everthread.nodes import Restore, runtime_for
+from everthread.nodes.restore import ProjectInstructions
+from everthread.stores import MemoryStore, open_store
+from everthread.stores.record import now_utc
+
+
+@pytest.fixture
+def store() -> Iterator[MemoryStore]:
+    with open_store("sqlite::memory:") as opened:
+        yield opened
+
+
+def run(node: Restore, state: MemoryState, identity: Identity, store: MemoryStore) -> Any:
+    return node(state, runtime_for(identity, store, "a"))
+
+
+def test_a_quiet_turn_changes_nothing(store: MemoryStore, ana: Identity) -> None:
+    assert run(Restore(), {"messages": [HumanMessage("hello", id="1")]}, ana, store) == {}
+
+
+def test_another_users_thread_is_refused(store: MemoryStore, ana: Identity, ben: Identity) -> None:
+    run(Restore(), {}, ana, store)
+    with pytest.raises(AccessDenied):
+        run(Restore(), {}, ben, store)
+
+
+def test_a_dangling_tool_call_is_answered_once(store: MemoryStore, ana: Identity) -> None:
+    call = AIMessage(content="", id="2", tool_calls=[{"name": "look", "args": {}, "id": "c", "type": "tool_call"}])
+    messages: list[Any] = [HumanMessage("look", id="1"), call, HumanMessage("and?", id="3")]
+    (answer,) = run(Restore(), {"messages": messages}, ana, store)["messages"]
+    assert isinstance(answer, ToolMessage)
+    assert (answer.tool_call_id, answer.status) == ("c", "error")
+    assert run(Restore(), {"messages": [*messages, answer]}, ana, store) == {}
+
+
+def test_an_admitted_input_is_promoted_once_and_never_lost(store: MemoryStore, ana: Identity) -> None:
+    store.transcripts.bind(ana, "a")
+    store.inbox.admit(ana, "a", "m1", "from outside")
+    first = run(Restore(), {}, ana, store)["messages"]
+    assert [(message.id, message.text) for message in first] == [("m1", "from outside")]
+    again = run(Restore(), {}, ana, store)["messages"]
+    assert again == first, "a crash before the checkpoint must not lose it"
+    assert run(Restore(), {"messages": first}, ana, store) == {}
+    assert store.inbox.pending(ana, "a") == []
+
+
+def test_a_due_reminder_is_told_once(store: MemoryStore, ana: Identity) -> None:
+    store.tasks.create(ana, "check the migration", due_at=now_utc() - timedelta(minutes=1))
+    told = run(Restore(), {}, ana, store)["messages"]
+    assert "check the migration" in told[0].text
+    assert told[0].additional_kwargs == {"everthread": {"kind": "notice"}}
+    assert run(Restore(), {"messages": told}, ana, store) == {}
+    assert run(Restore(), {}, ana, store) == {}, "delivered is delivered"
+
+
+def test_changed_instructions_are_noticed(store: MemoryStore, ana: Identity) -> None:
+    first = run(Restore("Use tabs."), {}, ana, store)
+    assert set(first) == {"instructions"}
+    assert run(Restore("Use tabs."), first, ana, store) == {}
+    changed = run(Restore("Use spaces."), first, ana, store)
+    assert changed["instructions"] != first["instructions"]
+    assert "changed" in changed["messages"][0].text
+    removed = run(Restore(""), changed, ana, store)
+    assert removed["instructions"] == ""
+    assert "no longer apply" in removed["messages"][0].text
+
+
+def test_unreadable_instructions_keep_the_ones_in_force(store: MemoryStore, ana: Identity) -> None:
+    def unreadable() -> str:
+        raise PermissionError("AGENTS.md")
+
+    assert run(Restore(unreadable), {"instructions": "sha256:x"}, ana, store) == {}
+
+
+def test_project_instructions_are_read_from_the_root_down(tmp_path: Path) -> None:
+    inner = tmp_path / "service" / "api"
+    inner.mkdir(parents=True)
+    (tmp_path / "AGENTS.md").write_text("Root rule.")
+    (inner / "AGENTS.md").write_text("近处的规则。")
+    text = ProjectInstructions(tmp_path, inner).load()
+    assert text.index("Root rule.") < text.index("近处的规则。")
+    cut = ProjectInstructions(tmp_path, inner, max_bytes=14).load()
+    assert "Root rule." in cut and "[cut:" in cut and "规则" not in cut
+    with pytest.raises(UsageError, match="not inside"):
+        ProjectInstructions(inner, tmp_path).load()

@@ -1,0 +1,67 @@
+"""The public names, pinned: adding or removing one is a decision."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import everthread
+import everthread.graphs
+import everthread.nodes
+import everthread.stores
+
+
+def test_the_public_names_are_these_and_all_can_be_imported() -> None:
+    pinned = {
+        everthread: {
+            "Authority",
+            "Evidence",
+            "Identity",
+            "MemoryContext",
+            "MemoryState",
+            "Record",
+            "Scope",
+            "__version__",
+        },
+        everthread.stores: {
+            "Evidence",
+            "MemoryStore",
+            "SqliteStore",
+            "open_checkpointer",
+            "open_store",
+            "thread_config",
+        },
+        everthread.nodes: {
+            "Compact",
+            "Consolidate",
+            "Extract",
+            "Flush",
+            "MemoryState",
+            "Reason",
+            "Restore",
+            "Retrieve",
+            "identity_of",
+            "memory_block",
+            "memory_tools",
+            "request",
+            "runtime_for",
+        },
+        everthread.graphs: {
+            "create_consolidation_graph",
+            "create_memory_agent",
+            "create_recall_graph",
+            "create_remember_graph",
+            "gate",
+        },
+    }
+    assert {module: set(module.__all__) for module in pinned} == pinned
+    for module, names in pinned.items():
+        assert [name for name in names if not hasattr(module, name)] == []
+    assert callable(everthread.graphs.gate)
+
+
+def test_importing_everthread_loads_nothing_heavy() -> None:
+    heavy = ["langgraph", "numpy", "apsw", "wordllama"]
+    script = f"import everthread, everthread.stores, sys; print([m for m in {heavy} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert run.stdout.strip() == "[]"
