@@ -261,7 +261,9 @@ class Doctor:
     def _all_records(self) -> Iterable[tuple[str, list[Document]]]:
         spaces: dict[str, list[Document]] = {}
         with self._database.read() as connection:
-            for tenant, body in connection.execute(f"SELECT tenant, body FROM records WHERE {ALL_IN_USE}"):
+            for tenant, body in connection.execute(
+                f"SELECT tenant, body FROM records WHERE {ALL_IN_USE} ORDER BY recorded_at, id"
+            ):
                 record = Record.model_validate_json(str(body))
                 spaces.setdefault(space_of(str(tenant), record), []).append(document_of(record))
         return spaces.items()

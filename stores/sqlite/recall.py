@@ -248,7 +248,7 @@ class Recaller:
             for n in _descending(scores.fused, asked.pool):
                 for said in self._transcripts.lookup(connection, [corpus.ids[n]]):
                     if scores.fused[n] > 0 and (asked.as_of is None or said.at <= asked.as_of):
-                        hits.append(_evidence_hit(said, float(scores.fused[n]) * scale, scores, n))
+                        hits.append(_evidence_hit(said, _steady(scores.fused[n] * scale), scores, n))
                 if len(hits) == asked.limit and not asked.explain:
                     break
         return Found(hits, [])
@@ -291,6 +291,12 @@ def _links_between(records: dict[str, Record], best: Sequence[str]) -> dict[str,
     return links
 
 
+def _steady(score: np.float32) -> float:
+    """A score to four digits: the last bits depend on the order of the rows, and an index that was built again has
+    another one."""
+    return round(float(score), 4)
+
+
 def _descending(values: np.ndarray[Any, np.dtype[np.float32]], most: int) -> list[int]:
     """The positions of the highest values, the highest first; equal ones in their order."""
     found: list[int] = np.argsort(-values, kind="stable")[:most].tolist()
@@ -322,21 +328,22 @@ def _weighed(
     candidates: dict[str, Candidate] = {}
     for record, graph in zip(records, named, strict=True):
         n = wanted[record.id]
-        relevance = float(scores.relevance[n])
+        relevance = _steady(scores.relevance[n])
         brought_by = linked.get(record.id)
-        if brought_by in wanted and LINKED_SHARE * float(scores.relevance[wanted[brought_by]]) > relevance:
-            relevance, graph = LINKED_SHARE * float(scores.relevance[wanted[brought_by]]), 1.0
+        through = LINKED_SHARE * _steady(scores.relevance[wanted[brought_by]]) if brought_by in wanted else 0.0
+        if through > relevance:
+            relevance, graph = through, 1.0
         else:
             brought_by = None
-        score, signals = weigh(
+        weighed, signals = weigh(
             record,
             relevance=relevance,
-            semantic=float(scores.semantic[n]),
-            keyword=float(scores.keyword[n]),
+            semantic=_steady(scores.semantic[n]),
+            keyword=_steady(scores.keyword[n]),
             graph=graph,
             now=asked.now,
         )
-        candidates[record.id] = Candidate(record, score, signals, brought_by)
+        candidates[record.id] = Candidate(record, round(weighed, 4), signals, brought_by)
     ranked = sorted(candidates.values(), key=lambda c: (-c.score, -c.record.recorded_at.timestamp(), c.record.id))
     kept, duplicates = collapse([(candidate.record, candidate.score) for candidate in ranked])
     shown = kept if asked.explain else kept[: asked.limit]
@@ -355,7 +362,7 @@ def _hit(candidate: Candidate, why: str) -> Hit:
         message_ids=record.provenance.message_ids,
         statement=record.statement,
         at=record.provenance.observed_at,
-        score=round(candidate.score, 6),
+        score=candidate.score,
         signals=candidate.signals,
         why=why,
     )
@@ -387,7 +394,7 @@ def _likeness(keyword: float, semantic: float) -> Iterable[str]:
 
 
 def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int) -> Hit:
-    keyword, semantic = float(scores.keyword[n]), float(scores.semantic[n])
+    keyword, semantic = _steady(scores.keyword[n]), _steady(scores.semantic[n])
     reasons = ", ".join(_likeness(keyword, semantic)) or "stands beside what answers"
     return Hit(
         source="evidence",
@@ -396,7 +403,7 @@ def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int) -> Hit:
         statement=said.text,
         speaker=said.speaker or said.role,
         at=said.at,
-        score=round(score, 6),
+        score=score,
         signals=Signals(semantic=semantic, keyword=keyword),
         why=f"{reasons}; said in thread {said.thread_id} on {said.at:%Y-%m-%d}",
     )
