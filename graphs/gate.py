@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, nullcontext
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
@@ -26,20 +26,31 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
 from everthread.errors import UsageError
-from everthread.stores.checkpoints import Saver
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext, memory_context
 
 __all__ = ["GatedGraph", "MemoryGraph", "gate"]
 
 
-class GatedGraph(CompiledStateGraph[StateT, ContextT, InputT, OutputT]):
+@runtime_checkable
+class Leasing(Protocol):
+    """A checkpointer that can hold a thread for one run."""
+
+    def turn(self, thread_id: str, timeout: float) -> AbstractContextManager[None]:
+        """Hold the thread; Conflict when it is still busy after `timeout` seconds."""
+
+    def aturn(self, thread_id: str, timeout: float) -> AbstractAsyncContextManager[None]:
+        """`turn` for asyncio."""
+
+
+class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph whose runs of one thread wait for each other, up to `timeout` seconds; then Conflict.
 
     With a MemoryStore, a run needs an identity in its context and a thread that is that identity's: AccessDenied comes
     before anything is written (R23, R294). A run from an old checkpoint recalls memory as it was then (`as_of`).
 
-    Inside another graph's run it is a plain subgraph: the outermost graph is the entry.
+    Inside another graph's run it is a plain subgraph: the outermost graph is the entry. State, input and context are
+    typed loosely, since both `("user", "hello")` and a bare `Identity` are welcome.
     """
 
     def __init__(self, *, timeout: float = 60.0, **parts: Any) -> None:
@@ -130,13 +141,13 @@ class Entry(NamedTuple):
 
     def hold(self) -> AbstractContextManager[None]:
         """Hold the thread, if the saver can."""
-        if isinstance(self.saver, Saver) and self.thread_id is not None:
+        if isinstance(self.saver, Leasing) and self.thread_id is not None:
             return self.saver.turn(self.thread_id, self.timeout)
         return nullcontext()
 
     def ahold(self) -> AbstractAsyncContextManager[None]:
         """`hold` for asyncio."""
-        if isinstance(self.saver, Saver) and self.thread_id is not None:
+        if isinstance(self.saver, Leasing) and self.thread_id is not None:
             return self.saver.aturn(self.thread_id, self.timeout)
         return nullcontext()
 
@@ -215,9 +226,7 @@ def at_time(context: Any, moment: datetime, schema: Any = None) -> Any:
     return clone
 
 
-def gate(
-    graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT], *, timeout: float = 60.0
-) -> GatedGraph[StateT, ContextT, InputT, OutputT]:
+def gate(graph: CompiledStateGraph[Any, Any, Any, Any], *, timeout: float = 60.0) -> GatedGraph:
     """The same graph with a gate: `gate(create_agent(..., checkpointer=saver, store=store))`.
 
     Runs of one thread wait for each other up to `timeout` seconds. Raises UsageError for what is not a compiled graph.
@@ -225,7 +234,7 @@ def gate(
     if not isinstance(graph, CompiledStateGraph):
         raise UsageError(f"gate() takes a compiled graph, not {type(graph).__name__}; write gate(builder.compile(...))")
     parts = {name: part for name, part in vars(graph).items() if name != "__orig_class__"}
-    gated: GatedGraph[StateT, ContextT, InputT, OutputT] = GatedGraph(**{**parts, "timeout": timeout})
+    gated = GatedGraph(**{**parts, "timeout": timeout})
     vars(gated).update(parts, timeout=timeout)  # the constructor drops what `compile` sets afterwards
     return gated
 
@@ -233,6 +242,6 @@ def gate(
 class MemoryGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
     """A `StateGraph` whose `compile` returns a gated graph."""
 
-    def compile(self, *args: Any, **options: Any) -> GatedGraph[StateT, ContextT, InputT, OutputT]:
+    def compile(self, *args: Any, **options: Any) -> GatedGraph:
         """As LangGraph's, with a gate."""
         return gate(super().compile(*args, **options))

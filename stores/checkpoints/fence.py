@@ -1,10 +1,10 @@
 """What stops a stale writer: a run may go on writing to a thread only while nobody else has.
 
-Loading the latest checkpoint marks the run: the mark, in the loaded tuple's config, says who had written last at that
-time. LangGraph hands it back with every write, and a write passes when the last writer is still the one that the run
-saw, or the run itself. So of two runs that loaded the same checkpoint, the first to write anything wins, and the other
-gets a Conflict before any of its words are in the thread. (The checkpoint's id alone does not tell: the writes of both
-would lie on one checkpoint, and a DeltaChannel would replay the loser's.) A load by checkpoint id is a fork and passes.
+Loading the latest checkpoint marks the run: the mark, in the loaded tuple's config, counts the writes that the thread
+had seen. LangGraph hands it back with every write, and a write passes when there was none since, or when the last one
+was the run's own. So of two runs that loaded the same checkpoint, the first to write anything wins, and the other gets
+a Conflict before any of its words are in the thread. (The checkpoint's id alone does not tell: the writes of both would
+lie on one checkpoint, and a DeltaChannel would replay the loser's.) A load by checkpoint id is a fork and passes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS writers (
     thread_id     TEXT NOT NULL,
     checkpoint_ns TEXT NOT NULL,
-    run           TEXT NOT NULL,   -- who wrote last
+    run           TEXT NOT NULL,      -- who wrote last
+    writes        INTEGER NOT NULL,   -- how often anyone has written
     PRIMARY KEY (thread_id, checkpoint_ns)
 ) WITHOUT ROWID
 """
@@ -31,20 +32,28 @@ FIRST = "first"
 """The run that began the thread: there was nothing to load, so it has no mark. There is only one."""
 
 
+class Last(NamedTuple):
+    """What was written last to a thread's namespace."""
+
+    run: str = ""
+    writes: int = 0
+
+
 class Writer(NamedTuple):
     """Who writes, as its config tells."""
 
     kind: Literal["run", "first", "fork"]
     run: str = ""
-    seen: str = ""
+    seen: int = 0
+    """How many writes there had been when it loaded the head."""
 
 
 FORK = Writer("fork")
 
 
-def mark(seen: str, namespace: str) -> str:
-    """A new run's mark; `seen` is who had written last when it loaded the head."""
-    return f"{uuid4().hex}/{seen}/{namespace}"
+def mark(last: Last, namespace: str) -> str:
+    """A new run's mark; `last` is what was written last when it loaded the head."""
+    return f"{uuid4().hex}/{last.writes}/{namespace}"
 
 
 def writer_of(configurable: Mapping[str, Any]) -> Writer:
@@ -57,20 +66,20 @@ def writer_of(configurable: Mapping[str, Any]) -> Writer:
         # A subgraph inherits its host's config; what the host loaded is not what it loaded.
         if namespace == configurable.get("checkpoint_ns", ""):
             # A marked run has loaded a checkpoint. Without a parent, it copies the thread's first one.
-            return FORK if begins else Writer("run", run, seen)
+            return FORK if begins else Writer("run", run, int(seen))
     if configurable.get(CONFIG_KEY_REPLAY_STATE):  # a subgraph of a replay
         return FORK
     # Only a loop carries a runtime; anyone else who names a parent checkpoint chose it.
     return Writer("first", FIRST) if begins or CONFIG_KEY_RUNTIME in configurable else FORK
 
 
-def passes(writer: Writer, last: str, *, begins_again: bool = False) -> bool:
-    """Whether `writer` may write, `last` (or "" for nobody) having written last.
+def passes(writer: Writer, last: Last, *, begins_again: bool = False) -> bool:
+    """Whether `writer` may write after `last`.
 
     `begins_again`: it writes a first checkpoint, and the thread has one.
     """
     if writer.kind == "fork":
         return True
     if writer.kind == "first":
-        return last in ("", FIRST) and not begins_again
-    return last in (writer.run, writer.seen)
+        return last.run in ("", FIRST) and not begins_again
+    return last.run == writer.run or last.writes == writer.seen

@@ -48,12 +48,12 @@ user's name or a token among them would outlive every erasure."""
 _COUNTERS = "counters_since_delta_snapshot"
 
 _HEAD = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
-_LAST_WRITER = "SELECT run FROM writers WHERE thread_id = ? AND checkpoint_ns = ?"
-_NOTE_WRITER = """
-INSERT INTO writers (thread_id, checkpoint_ns, run) VALUES (?, ?, ?)
-ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET run = excluded.run
+_LAST_WRITE = "SELECT run, writes FROM writers WHERE thread_id = ? AND checkpoint_ns = ?"
+_NOTE_WRITE = """
+INSERT INTO writers (thread_id, checkpoint_ns, run, writes) VALUES (?, ?, ?, 1)
+ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET run = excluded.run, writes = writes + 1
 """
-_RETIRE_WRITERS = "UPDATE writers SET run = ? WHERE thread_id = ?"
+_RETIRE_WRITERS = "UPDATE writers SET run = ?, writes = writes + 1 WHERE thread_id = ?"
 _THREAD_ROWS = (
     "DELETE FROM writes WHERE thread_id = ?",
     "DELETE FROM checkpoints WHERE thread_id = ?",
@@ -239,7 +239,7 @@ class Saver(SqliteSaver):
                 return _marked(found, None)
             namespace = found.config["configurable"]["checkpoint_ns"]
             key = (str(config["configurable"]["thread_id"]), namespace)
-            return _marked(found, fence.mark(_one(cursor, _LAST_WRITER, key) or "", namespace))
+            return _marked(found, fence.mark(_last_write(cursor, key), namespace))
 
     def list(
         self,
@@ -280,10 +280,10 @@ class Saver(SqliteSaver):
         writer = fence.writer_of(configurable)
         if writer.kind == "fork":
             if new is not None:
-                cursor.execute(_NOTE_WRITER, (*_key(configurable), uuid4().hex))
+                cursor.execute(_NOTE_WRITE, (*_key(configurable), uuid4().hex))
             return
         key = _key(configurable)
-        head, last = _one(cursor, _HEAD, key), _one(cursor, _LAST_WRITER, key) or ""
+        head, last = _one(cursor, _HEAD, key), _last_write(cursor, key)
         begins_again = new is not None and head is not None and not configurable.get("checkpoint_id")
         if not fence.passes(writer, last, begins_again=begins_again):
             raise Conflict(
@@ -297,8 +297,7 @@ class Saver(SqliteSaver):
                 f"thread {key[0]!r}: this machine's clock is behind the thread's head checkpoint {head}; "
                 "set the clock, then run the input again"
             )
-        if last != writer.run:
-            cursor.execute(_NOTE_WRITER, (*key, writer.run))
+        cursor.execute(_NOTE_WRITE, (*key, writer.run))
 
     # ---------------------------------------------------------------- erasure
 
@@ -548,6 +547,11 @@ def _one(cursor: sqlite3.Cursor, sql: str, values: Sequence[Any]) -> Any:
     """The single value of a query's first row; None when it has no row."""
     row = cursor.execute(sql, values).fetchone()
     return row[0] if row is not None else None
+
+
+def _last_write(cursor: sqlite3.Cursor, key: tuple[str, str]) -> fence.Last:
+    row = cursor.execute(_LAST_WRITE, key).fetchone()
+    return fence.Last(*row) if row is not None else fence.Last()
 
 
 def _key(configurable: Mapping[str, Any]) -> tuple[str, str]:

@@ -1,0 +1,66 @@
+"""A small graph over our state, and eyes for what a threads file really holds."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START
+
+from everthread.graphs.gate import MemoryGraph
+from everthread.nodes.state import MemoryState
+from everthread.stores.checkpoints import Saver
+from everthread.stores.identity import MemoryContext
+
+__all__ = ["echo_graph", "on", "said", "say", "stored_text", "words_in_files"]
+
+
+def echo(state: MemoryState) -> dict[str, Any]:
+    """Answers "re: ..." to the last message."""
+    return {"messages": [AIMessage(f"re: {state['messages'][-1].content}")]}
+
+
+def echo_graph(node: Any = echo) -> MemoryGraph[MemoryState, MemoryContext, MemoryState, MemoryState]:
+    """A graph of one node over our state."""
+    graph = MemoryGraph(MemoryState, context_schema=MemoryContext)
+    graph.add_node("echo", node)
+    graph.add_edge(START, "echo")
+    return graph
+
+
+def on(thread_id: str, **more: Any) -> RunnableConfig:
+    """The config of a run on a thread."""
+    return {"configurable": {"thread_id": thread_id, **more}}
+
+
+def say(text: str, identifier: str | None = None) -> dict[str, list[AnyMessage]]:
+    """The input of a turn."""
+    return {"messages": [HumanMessage(text, id=identifier)]}
+
+
+def said(graph: Any, thread_id: str) -> list[str]:
+    """The text of every message of a thread, in order."""
+    return [message.text for message in graph.get_state(on(thread_id)).values.get("messages", [])]
+
+
+def words_in_files(directory: Path) -> bytes:
+    """Every byte of every file in a directory: database, log, shared memory."""
+    return b"".join(path.read_bytes() for path in sorted(directory.iterdir()))
+
+
+def stored_text(saver: Saver) -> str:
+    """Everything in a threads file, decompressed and decoded: what a search of its bytes may miss."""
+    return "\n".join(_decoded(saver.conn, saver))
+
+
+def _decoded(connection: sqlite3.Connection, saver: Saver) -> Iterator[str]:
+    for kind, stored, metadata in connection.execute("SELECT type, checkpoint, metadata FROM checkpoints"):
+        yield repr(saver.serde.loads_typed((kind, stored)))
+        yield json.dumps(json.loads(metadata), ensure_ascii=False)
+    for kind, stored in connection.execute("SELECT type, value FROM writes"):
+        yield repr(saver.serde.loads_typed((kind, stored)))
