@@ -56,7 +56,7 @@ def _is_mixed(token: str) -> bool:
     return bool(re.search(r"[a-z]", token) and re.search(r"[A-Z]", token) and re.search(r"\d", token))
 
 
-_NUMBER = re.compile(r"(?<![\w.])[A-Z]{0,2}\d(?:[ -]?[0-9A-Z]){7,33}(?![\w.])", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.])[A-Z]{0,2}\d(?:[ -]?[0-9A-Z]){7,33}(?!\w|\.\d)", re.IGNORECASE)
 
 
 def has_personal_number(text: str) -> bool:

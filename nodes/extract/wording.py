@@ -20,6 +20,7 @@ __all__ = [
     "only_forbids",
     "own_words",
     "sentences",
+    "without_limit",
 ]
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
@@ -106,7 +107,7 @@ _GUESS = re.compile(
     r"|could be|seems?|i (?:guess|think"
     r"|suppose|assume|believe|wonder|imagine|doubt)|not (?:really )?sure|unsure|no idea|as far as i know|if|suppose"
     r"|supposing|imagine|let'?s say|say that|hypothetical(?:ly)?|assuming|unless|whether|i wish|would have|for example"
-    r"|for instance|e\.g|pretend|thinking (?:of|about)|considering|just kidding|joking|not decided|undecided)\b",
+    r"|for instance|e\.g|pretend|thinking (?:of|about)|considering|as+ume|just kidding|joking|not decided|undecided)\b",
     re.IGNORECASE,
 )
 _GUESS_ZH = re.compile(
@@ -214,6 +215,11 @@ def limits_reach(text: str) -> str | None:
     return "task" if _THIS_TASK.search(text) else None
 
 
+def without_limit(text: str) -> str:
+    """The text without the words that limit its reach."""
+    return _THIS_TASK.sub("", _THIS_SESSION.sub("", text)).strip(" ,，、")
+
+
 # --- What is not worth keeping, or belongs to somebody else
 
 _PATH = re.compile(
@@ -303,7 +309,7 @@ _GRANTS = re.compile(
     r"|\bno (?:need (?:to|for)) (?:ask|confirm\w*"
     r"|approv\w*|verif\w*)\b|\balways comply\b|\bskip (?:the )?(?:confirmation|approval"
     r"|verification|review|validation)\b"
-    r"|(?:无需|不用|不必|不需要)(?:再)?(?:确认|询问|问我|批准|审批|验证|授权)|(?:授权|允许"
+    r"|(?:无需|不用|不必|不需要)再?(?:[向跟经]过?(?:我|用户))?(?:确认|询问|问我|问用户|批准|审批|验证|授权)|(?:授权|允许"
     r"|批准).{0,10}(?:访问|删除|转账|付款|购买|发送|导出|所有)",
     re.IGNORECASE,
 )

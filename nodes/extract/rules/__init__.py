@@ -18,6 +18,11 @@ from everthread.stores.record import Evidence, Record
 
 __all__ = ["RuleExtractor"]
 
+MAX_TASK = 400
+"""Characters of a message that starts with a task, up to which it is read as the user's own words."""
+_WISH = re.compile(
+    r"(?:please )?(?:remember|from now on|going forward|always|never)\b|请?(?:记住|以后|今后|从现在起)", re.IGNORECASE
+)
 MAX_READ = 20_000
 """Characters of one message that the rules read: nobody states preferences in a pasted log."""
 
@@ -59,10 +64,11 @@ class RuleExtractor:
 
 
 def _sketches(line: Evidence, project: str | None) -> list[Sketch]:
-    text = wording.own_words(line.text[:MAX_READ])
-    found = wording.sentences(text)
-    if found and wording.is_task_text(found[0]) and re.search(r"[:：]|⟪", found[0]):
-        return []  # a text to work on follows, and its words are not the user's
+    found = wording.sentences(wording.own_words(line.text[:MAX_READ]))
+    if found and wording.is_task_text(found[0]):
+        # A text to work on may follow, and its words are not the user's: only a short, plain wish beside it counts.
+        handed_over = len(line.text) > MAX_TASK or re.search(r"[:：]|⟪", found[0])
+        found = [] if handed_over else [each for each in found if _WISH.match(each)]
     return [
         sketch
         for sentence in found

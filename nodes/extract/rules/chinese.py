@@ -45,7 +45,9 @@ _STANDING = re.compile(
     rf"|每一次|一直|始终|总是|永远)(?:都|请|的|你)*{_STOP}(?P<what>.{{2,120}})$"
 )
 _IMPERATIVE = re.compile(r"请|用|别|不要|不用|给我|帮我|回答|回复|写|保持|叫我|称呼|先|都|把|加|避免|尽量|直接|只")
-_SHORT_LIVED = re.compile(r"用|别|不要|不用|不需要|写|回答|回复|先|跳过|简短|详细|无需|只|按")
+_SHORT_LIVED = re.compile(
+    r"^(?:请|麻烦|的|先|就|都|[，,\s]|报告|回答|邮件|文档|代码|总结|任务|演示)*(?:用|别|不要|不用|不需要|无需|写|回答|回复|跳过|简短|详细|只|按|保持)"
+)
 _NICKNAME = re.compile(
     r"^(?:那|就|咱们?|我们)*(?:先|就|来)?(?:把|将|管)(?P<what>[^，,。]{1,20}?)(?:就"
     r"|简)?(?:叫做|叫作|称为|称作|叫)[“”「」]?(?P<name>[^，,。“”「」]{1,16}?)(?:吧|好了"
@@ -150,7 +152,12 @@ _ABOUT_USER = (
         _TASTE,
         "preference",
     ),
-    _form(r"我(?:很|非常|特别|一直|也|最)*(?:喜欢|爱|热爱)(?P<value>[^，,。]{1,40})", "likes", _TASTE, "preference"),
+    _form(
+        r"我(?:很|非常|特别|一直|也|最)*(?:喜欢|爱|热爱)(?:(?:吃|喝|看|玩)?的?(?:就)?是)?(?P<value>[^，,。]{1,40})",
+        "likes",
+        _TASTE,
+        "preference",
+    ),
 )
 _PREFER = re.compile(
     r"^我(?:一直|总是|通常|一般|还是|平时)*(?:更|比较|最|很)?(?:喜欢|偏好|偏爱|偏向(?:于)?"
@@ -196,10 +203,8 @@ _DEPLOY = re.compile(
     rf"|通过)(?P<what>[^，,。]{{2,30}}?)(?:来)?(?:部署|发布|上线)$"
 )
 _CONVENTION = re.compile(
-    rf"^(?:(?:在)?(?:这个|本|我们的?)(?:项目|仓库|代码库)(?:里|中"
-    rf"|的)?{_STOP}(?P<what>[^。]{{2,80}})|我们(?:的)?(?:约定|规范"
-    rf"|惯例)是{_STOP}(?P<rule>[^。]{{2,80}})|(?:我们)(?P<habit>(?:从不|一律|必须|总是"
-    rf"|都).{{2,80}}))$"
+    rf"^(?:(?:在)?(?:这个|本|我们的?)(?:项目|仓库|代码库)(?:里|中|的)?{_STOP}(?P<what>[^。]{{2,80}})"
+    rf"|我们(?:的)?(?:约定|规范|惯例)是{_STOP}(?P<rule>[^。]{{2,80}})|(?:我们)(?P<habit>(?:一律|统一|必须).{{2,80}}))$"
 )
 _GOES_ON = re.compile(r"我(?!们)|在.+(?:工作|上班)|是一?[名个位]|住在|来自|对.+过敏|不吃|会说")
 _REASON = re.compile(r"[，,]?\s*(?:因为|由于|理由是|原因是).+$")
@@ -309,7 +314,8 @@ def _short_lived(clause: str, project: str | None) -> list[Sketch]:
     reach = wording.limits_reach(clause)
     if reach is None:
         return []
-    if not _SHORT_LIVED.search(clause) or clause.startswith(("我在", "我是", "我住")):
+    core = wording.without_limit(clause)
+    if len(core) > 30 or not _SHORT_LIVED.match(core):
         return [sketch._replace(reach=reach) for sketch in _about_user(clause, project)]
     topic = preference(clause)
     return [
@@ -360,6 +366,7 @@ def _preferred(clause: str, project: str | None) -> list[Sketch]:
     if match is None:
         return []
     what = rather["value"] if rather else _REASON.sub("", match["what"])
+    what = re.sub(r"^(?:吃|喝|看|玩)?的?就?是", "", what)
     if _EMPTY_OBJECT.match(what):
         return []
     other = rather or _NOT_OTHER.match(what)
@@ -402,7 +409,7 @@ def _about_user(clause: str, project: str | None) -> list[Sketch]:
         if match is None:
             continue
         value = match["value"].strip()
-        if not value or _EMPTY_OBJECT.match(value):
+        if not value or _EMPTY_OBJECT.match(value) or (form.reason == _TASTE and not _is_lasting_taste(value)):
             return []
         what = match.groupdict().get("what")
         predicate = _PREDICATES.get(what, what) if what else form.predicate
@@ -418,6 +425,14 @@ def _about_user(clause: str, project: str | None) -> list[Sketch]:
             )
         ]
     return []
+
+
+_OF_THE_MOMENT = re.compile(r"这|那|你|他|她|它|咱|感觉|一下|去.+了$|[的了]$")
+
+
+def _is_lasting_taste(value: str) -> bool:
+    """A liking of a kind of thing, in a few words; not of what is being looked at (R101)."""
+    return len(value) <= 16 and not _OF_THE_MOMENT.search(value)
 
 
 def _about_project(clause: str, project: str | None) -> list[Sketch]:

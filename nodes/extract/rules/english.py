@@ -29,14 +29,14 @@ _CORRECTION = re.compile(
 )
 _REMEMBER = re.compile(
     r"^(?:please |can you |could you |pls )*(?:always )?(?:remember|keep in mind|make a note"
-    r"|note down|take note|note|don'?t forget"
-    r"|save(?: this)?(?: to (?:your )?memory)?|memori[sz]e)(?: for (?:later|next time"
-    r"|the future))?(?:\s*[:,]\s*|\s+that\s+|\s+(?=(?:i|my|we|our|the)\b))",
+    r"|note down|don'?t forget"
+    r"|save(?: this)?(?: to (?:your )?memory)?|memori[sz]e)(?: for (?:later|next time|the future))?"
+    r"(?:\s*:\s*|\s+that\s+|,?\s+(?=(?:i|my|we|our|the project)\b))",
     re.IGNORECASE,
 )
 _REMINDER = re.compile(
-    r"^(?:please |can you |could you )*(?:remind me|don'?t let me forget|remember"
-    r"|don'?t forget)\s+(?:to\s+)?(?P<what>.+)$",
+    r"^(?:please |can you |could you )*(?:remind me|don'?t let me forget|remember|don'?t forget)\s+(?:to\s+)?"
+    r"(?P<what>(?!(?:what|where|who|how|why|which|whether|again)\b).+)$",
     re.IGNORECASE,
 )
 _REMINDS = re.compile(
@@ -72,6 +72,13 @@ _IMPERATIVE = re.compile(
     r"|leave|omit|mention|create|need|tests?|i want|i'?d like)\b",
     re.IGNORECASE,
 )
+_FOR_AGENT = re.compile(
+    r"^(?:please )?(?:always|never|don'?t ever) (?:answer|reply|respond|write|use|call me"
+    r"|address me|include|format|explain|show me"
+    r"|give me|ask me|run|commit|send me|sign|add|cite|avoid|quote|create|push|deploy)\b",
+    re.IGNORECASE,
+)
+"""A bare "always" or "never" is often a saying ("never give up"): these are things that an agent does."""
 _SHORT_LIVED = re.compile(
     r"^(?:please |let'?s |do not |don'?t |we don'?t need |i don'?t need |i prefer |i want "
     r"|i'?d like )*(?:answer|reply|respond|write|use|keep|skip|no |do not|don'?t"
@@ -111,6 +118,7 @@ _RELATION = (
     r"|favou?rite [\w ]{2,30}|preferred [\w ]{2,30})"
 )
 _NAME = r"[A-ZÀ-Ý][\w'’.-]*(?: [A-ZÀ-Ý][\w'’.-]*){0,3}"
+_SO_WHAT = re.compile(r",? (?:but|so|because|since|as|which|while)\b.*$", re.IGNORECASE)
 _AND_MORE = re.compile(r",? (?:and|but|so|because|since|as|which|while)\b.*$", re.IGNORECASE)
 
 
@@ -175,8 +183,18 @@ _ABOUT_USER = (
         "has",
         _SELF,
     ),
-    _form(rf"my (?P<what>{_RELATION})(?: is|'s| are) (?:called |named |on )?(?P<value>[^,;]{{1,80}})", "{what}", _SELF),
-    _form(r"i(?: really| also)? (?:like|love|enjoy|adore) (?P<value>[^,;]{2,80})", "likes", _TASTE, "preference"),
+    _form(
+        rf"my (?P<what>{_RELATION})(?: is|'s name is| are) (?:called |named |on )?(?P<value>[^,;]{{1,60}}?)(?: - .*)?",
+        "{what}",
+        _SELF,
+    ),
+    _form(
+        r"i(?: really| also)? (?:like|love|enjoy|adore) (?P<value>[^,;]{2,80}?)(?: too| a lot"
+        r"| so much)?",
+        "likes",
+        _TASTE,
+        "preference",
+    ),
     _form(
         r"i(?: really| also)? (?:dislike|hate|loathe|can'?t stand|(?:don'?t|do not) like) (?P<value>[^,;]{2,80})",
         "dislikes",
@@ -184,7 +202,8 @@ _ABOUT_USER = (
         "preference",
     ),
     _form(
-        r"i(?: always| usually| mostly| mainly| only)? use (?P<value>[\w.+# -]{2,40}?)(?: (?:for|as|on|at) .{2,60})?",
+        r"i(?: always| usually| mostly| mainly| only)? use (?P<value>[\w.+# -]{2,40}?)(?: (?:for"
+        r"|as|on|at|to|with|when) .{2,60})?",
         "uses",
         _SELF,
     ),
@@ -249,7 +268,7 @@ _IS = re.compile(
 _CONVENTION = re.compile(
     r"^(?:in this (?:project|repo(?:sitory)?|codebase|team),? (?:we )?(?P<what>(?:always "
     r"|never |don'?t |do not )?\w+ .{3,160})"
-    r"|our convention is (?:to |that )?(?P<rule>.{3,160})|we (?P<habit>(?:always|never) .{3,160}))$",
+    r"|our convention is (?:to |that )?(?P<rule>.{3,160}))$",
     re.IGNORECASE,
 )
 _FOR = re.compile(
@@ -268,7 +287,7 @@ _CANONICAL = {
 
 def read(sentence: str, said_at: datetime, project: str | None) -> list[Sketch]:
     """What the sentence says; most say nothing. The sentence is the speaker's own, without quotations."""
-    clause = _OPENING.sub("", sentence.strip()).rstrip(" .!;")
+    clause = _OPENING.sub("", sentence.strip()).rstrip(" .!;?")
     corrected = _CORRECTION.sub("", clause)
     corrects = corrected != clause and bool(corrected)
     clause = corrected or clause
@@ -284,7 +303,7 @@ def read(sentence: str, said_at: datetime, project: str | None) -> list[Sketch]:
         for part in _parts(clause)
         for sketch in _retraction(part, project) or _one(part, project, corrects=corrects)
     ]
-    if not found and explicit and len(clause.split()) > 1:
+    if not found and explicit and len(clause.split()) > 1 and not _TO_LISTENER.search(clause):
         found = [_told_to_keep(clause, project)]
     return [sketch._replace(corrects=True) if corrects and not sketch.retracts else sketch for sketch in found]
 
@@ -316,8 +335,8 @@ def _reminders(clause: str, said_at: datetime) -> list[Sketch]:
         return []
     when = due(match["what"], said_at)
     what = re.sub(r"^(?:to|about|that) ", "", when.rest if when else match["what"], flags=re.IGNORECASE).strip()
-    if not what:
-        return []
+    if not what or (when is None and "remind" not in clause.lower()):
+        return []  # "remember to focus": advice, not an errand
     return [
         Sketch(_capital(what), "the user asked to be reminded", kind="prospective", due_at=when.at if when else None)
     ]
@@ -372,7 +391,7 @@ def _short_lived(clause: str, project: str | None) -> list[Sketch]:
     if not _SHORT_LIVED.match(core):
         # A fact that holds for a while only is no lasting fact, and no agreement either.
         return [sketch._replace(reach=reach) for sketch in _about_project(core, project) + _about_user(core, project)]
-    topic = preference(core)
+    topic = preference(clause)
     return [
         Sketch(
             f"For the current {'conversation' if reach == 'session' else 'task'}: {clause}.",
@@ -397,7 +416,7 @@ def _standing(clause: str, project: str | None) -> list[Sketch]:
     called = next((sketch for sketch in _about_user(what, project) if sketch.predicate == "wants to be called"), None)
     if called:
         return [called]
-    if not _IMPERATIVE.match(what):
+    if not (_FOR_AGENT if match["always"] else _IMPERATIVE).match(what):
         return []
     topic = preference(what)
     of_project = bool(re.search(r"\bin this (?:project|repo(?:sitory)?|codebase)\b", what, re.IGNORECASE))
@@ -451,15 +470,15 @@ def _about_user(clause: str, project: str | None) -> list[Sketch]:
     kept = _NOT_OLD.match(clause)
     bare = kept["kept"] if kept else clause
     for form in _ABOUT_USER:
-        match = form.pattern.match(bare) or form.pattern.match(_AND_MORE.sub("", bare))
+        match = form.pattern.match(_SO_WHAT.sub("", bare)) or form.pattern.match(_AND_MORE.sub("", bare))
         if match is None:
             continue
         value = match["value"].strip(" .")
-        if _EMPTY_OBJECT.match(value):
+        if _EMPTY_OBJECT.match(value) or (form.reason == _TASTE and not _is_lasting_taste(value)):
             return []
         predicate = form.predicate.format(**{name: (found or "").lower() for name, found in match.groupdict().items()})
         sketch = Sketch(
-            f"{third_person(clause)}.",
+            f"{third_person(match[0])}.",
             form.reason,
             form.content_type,
             subject="user",
@@ -470,6 +489,19 @@ def _about_user(clause: str, project: str | None) -> list[Sketch]:
         )
         return [sketch]
     return []
+
+
+_OF_THE_MOMENT = re.compile(
+    r"\b(?:this|that|these|those|it|them|him|her|his|he|she|they|your|you|what|how|thought"
+    r"|idea|color|colour)\b|^(?:the|to|a lot|having|being"
+    r"|seeing|making|getting|entering|finding|sharing|hearing)\b| - ",
+    re.IGNORECASE,
+)
+
+
+def _is_lasting_taste(value: str) -> bool:
+    """A liking of a kind of thing, in a few words; not of what is being looked at (R101)."""
+    return len(value.split()) <= 6 and not _OF_THE_MOMENT.search(value)
 
 
 def _about_project(clause: str, project: str | None) -> list[Sketch]:
@@ -526,10 +558,11 @@ def _about_project(clause: str, project: str | None) -> list[Sketch]:
     return []
 
 
+_TO_LISTENER = re.compile(r"\b(?:you|your|yourself|you'?re|let'?s)\b", re.IGNORECASE)
 _CHOOSES = re.compile(
-    r"\b(?:use|adopt|switch|move|migrate|go with|keep|drop|store|support|deploy|host|name"
-    r"|release|build|standardi[sz]e|target|require|replace|split"
-    r"|version|publish|log|test|write|encrypt|cache)\b",
+    r"^(?:use|adopt|switch (?:over )?to|move (?:over )?to|migrate|standardi[sz]e|deploy"
+    r"|release|require|encrypt|version|store|split|drop"
+    r" support)\b(?! (?:this|that|these|those|it|them|our|my|the (?:rest|money|time))\b)",
     re.IGNORECASE,
 )
 
@@ -592,7 +625,7 @@ _BE = {
     "haven't": "hasn't",
 }
 _SUBJECT = re.compile(
-    r"\bI(?P<short>'m|'ve|'ll|'d|’m|’ve|’ll|’d)?(?P<adverbs>(?:\s+(?:also|always|usually"
+    r"\bI(?!\w)(?P<short>'m|'ve|'ll|'d|’m|’ve|’ll|’d)?(?P<adverbs>(?:\s+(?:also|always|usually"
     r"|generally|never|really|only|just|still|mostly|mainly|often|much"
     r"|strongly|currently|now|recently))*)(?:\s+(?P<verb>[a-z']+))?",
 )
