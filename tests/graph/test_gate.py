@@ -17,14 +17,14 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send, interrupt
-from support.threads import echo_graph, on, said, say, stored_text
+from support.threads import echo, echo_graph, on, said, say, stored_text
 from typing_extensions import TypedDict
 
 from everthread import Identity, MemoryContext, MemoryState
@@ -86,7 +86,10 @@ async def test_eight_tasks_keep_every_message(saver: Saver, durability: Durabili
 
 
 async def test_runs_in_asyncios_threads_do_not_starve_the_one_that_holds_the_thread(saver: Saver) -> None:
-    graph = echo_graph().compile(checkpointer=saver)
+    async def aecho(state: MemoryState) -> dict[str, Any]:
+        return echo(state)
+
+    graph = gate(ungated(saver, RunnableLambda(echo, aecho)))
     waiting = [asyncio.to_thread(graph.invoke, say(str(number)), on("t")) for number in range(40)]
     await asyncio.gather(graph.ainvoke(say("40"), on("t")), *waiting)
     assert sorted(said(graph, "t")) == both_sides(41)
@@ -95,7 +98,7 @@ async def test_runs_in_asyncios_threads_do_not_starve_the_one_that_holds_the_thr
 RUN_FOUR = """
 import sys
 from everthread.stores import open_checkpointer
-from support.threads import echo_graph, on, say
+from support.threads import echo, echo_graph, on, say
 with open_checkpointer(sys.argv[1]) as saver:
     graph = echo_graph().compile(checkpointer=saver)
     for number in range(4):
@@ -120,7 +123,7 @@ def test_two_processes_keep_every_message(saver: Saver, tmp_path: Path) -> None:
 DIE = """
 import sys, time
 from everthread.stores import open_checkpointer
-from support.threads import echo_graph, on, say
+from support.threads import echo, echo_graph, on, say
 
 def node(state):
     print("in the node", flush=True)

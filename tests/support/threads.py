@@ -17,7 +17,7 @@ from everthread.nodes.state import MemoryState
 from everthread.stores.checkpoints import Saver
 from everthread.stores.identity import MemoryContext
 
-__all__ = ["echo_graph", "on", "said", "say", "stored_text", "words_in_files"]
+__all__ = ["echo", "echo_graph", "on", "said", "say", "stored_text", "words_in_files"]
 
 
 def echo(state: MemoryState) -> dict[str, Any]:
