@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from langchain_core.messages import BaseMessage
 
 from everthread.stores.messages import text_of
 from everthread.stores.text import normalise
 
-__all__ = ["clip", "is_pleasantry", "newest", "said", "sentences"]
+__all__ = ["clip", "distinct", "is_pleasantry", "said", "sentences"]
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|\n+")
@@ -39,10 +39,10 @@ def clip(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1].rstrip() + "…"
 
 
-def newest(lines: Sequence[str]) -> Iterator[str]:
-    """The lines from the last to the first, each once: of two that read the same the later one."""
+def distinct(lines: Iterable[str]) -> Iterator[str]:
+    """The lines in order, each once: of two that read the same the first one. Numbers and negations tell them apart."""
     seen: set[str] = set()
-    for line in reversed(lines):
+    for line in lines:
         key = normalise(line)
         if key not in seen:
             seen.add(key)

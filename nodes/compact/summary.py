@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from everthread.errors import ModelReplyError
 from everthread.nodes.compact.asking import CHUNK_TOKENS, asked, folded, model_name
-from everthread.nodes.compact.prose import clip, is_pleasantry, newest, said, sentences
+from everthread.nodes.compact.prose import clip, distinct, is_pleasantry, said, sentences
 from everthread.nodes.models import checked
 from everthread.nodes.node import Ask
 from everthread.nodes.state import is_marked
@@ -153,7 +153,7 @@ _OPEN = re.compile(
     r"|待办|待定|待确认|尚未|还没|还需|未解决|下一步|接下来|不清楚|需要|阻塞|等待|稍后",
     re.IGNORECASE,
 )
-_FIGURE = re.compile(r"\d|https?://|[\w.-]+/[\w.-]+/|[一二三四五六七八九十百千万亿两]+[个天年月日周次元块点分秒]")
+_FIGURE = re.compile(r"\d|https?://|\w/\w+/|[一二三四五六七八九十百千万亿两][个天年月日周次元块点分秒]")
 _QUESTION = re.compile(r"[?？]\s*$")
 LINE = 300
 """Characters of one line of a summary."""
@@ -211,7 +211,7 @@ def _fitted(parts: dict[str, list[str]], max_tokens: int) -> dict[str, list[str]
 
 def _newest(lines: Sequence[str], tokens: int) -> list[str]:
     kept: list[str] = []
-    for line in newest(lines):
+    for line in distinct(reversed(lines)):
         shown = clip(line, LINE)
         tokens -= _size(shown)
         if tokens < 0:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
-from itertools import islice
+from collections.abc import Callable, Generator, Sequence
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from langchain_core.language_models import BaseChatModel
@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from everthread.errors import ModelReplyError, UsageError
 from everthread.nodes.compact.asking import CHUNK_TOKENS, Malformed, asked, folded, model_name
-from everthread.nodes.compact.prose import clip, is_pleasantry, newest, said, sentences
+from everthread.nodes.compact.prose import clip, distinct, is_pleasantry, said, sentences
 from everthread.nodes.node import Ask
 from everthread.nodes.state import is_marked
 from everthread.stores.identity import Frozen
@@ -89,19 +89,27 @@ class RuleTracker:
         by_user = [said(message) for message in spoken if isinstance(message, HumanMessage)]
         by_assistant = [said(message) for message in spoken if isinstance(message, AIMessage)]
         tasks = [text for text in by_user if not is_pleasantry(text)]
-        done = [s for text in by_assistant for s in sentences(text) if _DONE.search(s) and not _NOT_DONE.search(s)]
-        prefs = [s for text in by_user for s in sentences(text) if _PREFERS.search(s) and not s.endswith(("?", "？"))]
         return TaskState(
             task=clip(tasks[-1], TASK_LENGTH) if tasks else before.task,
-            done=_newest(before.done, done),
+            done=_newest(before.done, by_assistant, _is_done),
             next_step=_last(_NEXT, by_assistant) if by_assistant else before.next_step,
-            user_prefs=_newest(before.user_prefs, prefs),
+            user_prefs=_newest(before.user_prefs, by_user, _is_preference),
             awaiting=_last(_ASKS, [said(spoken[-1])]) if isinstance(spoken[-1], AIMessage) else "",
         )
 
 
-def _newest(before: Sequence[str], now: Sequence[str]) -> tuple[str, ...]:
-    return tuple(islice(newest([*before, *(clip(item, ITEM_LENGTH) for item in now)]), ITEMS))[::-1]
+def _newest(before: Sequence[str], texts: Sequence[str], fits: Callable[[str], bool]) -> tuple[str, ...]:
+    """The newest fitting sentences and items of before, oldest first; no more text is read than that takes."""
+    said_now = (clip(s, ITEM_LENGTH) for text in reversed(texts) for s in reversed(sentences(text)) if fits(s))
+    return tuple(islice(distinct(chain(said_now, reversed(before))), ITEMS))[::-1]
+
+
+def _is_done(sentence: str) -> bool:
+    return _DONE.search(sentence) is not None and _NOT_DONE.search(sentence) is None
+
+
+def _is_preference(sentence: str) -> bool:
+    return _PREFERS.search(sentence) is not None and not sentence.endswith(("?", "？"))
 
 
 def _last(pattern: re.Pattern[str], texts: Sequence[str]) -> str:

@@ -1,0 +1,70 @@
+"""The flush node: learns from the messages that `Compact` is about to replace by a summary (R53)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from everthread.errors import ModelReplyError
+from everthread.nodes.compact.budget import Counter
+from everthread.nodes.compact.cut import KEEP_TOKENS, leaving
+from everthread.nodes.extract import Extractor, RuleExtractor
+from everthread.nodes.extract.node import said_before, waiting
+from everthread.nodes.extract.pipeline import learn, learns
+from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
+from everthread.nodes.state import MemoryState
+
+__all__ = ["Flush"]
+
+
+class Flush(Node):
+    """Writes what is about to leave the window to the transcript and learns from it, by the same door as `Extract`.
+
+    `keep_tokens` and `counter` are those of the `Compact` behind it: both ask the same function where the cut will be.
+    What extraction has seen already (`flushed_to`) is not read again. When the extractor's model gives nothing usable, the
+    transcript has the messages all the same, and `Extract` reads them again at the end of the turn.
+    """
+
+    def __init__(
+        self,
+        extractor: Extractor | None = None,
+        *,
+        trusted_tools: frozenset[str] = frozenset(),
+        keep_tokens: int = KEEP_TOKENS,
+        counter: Counter | None = None,
+    ) -> None:
+        self.extractor = extractor or RuleExtractor()
+        self.trusted_tools = trusted_tools
+        self.keep_tokens = keep_tokens
+        self.counter = counter
+
+    def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
+        """Returns `flushed_to` and `receipts`; nothing when no unseen message is about to leave."""
+        divided = leaving(state, self.keep_tokens, self.counter)
+        unseen = waiting(state)
+        unseen = unseen[: len(unseen) - len(divided.tail)] if divided and len(unseen) > len(divided.tail) else []
+        if not unseen:
+            announce(runtime, "flush", "skipped", reason="nothing that leaves the window is unseen")
+            return {}
+        context = context_of(runtime)
+        if not learns(context, store_of(runtime), thread_of(runtime)):
+            announce(runtime, "flush", "skipped", reason=f"memory is not on for this run or thread ({context.memory})")
+            return {}
+        try:
+            seen = yield from learn(
+                runtime,
+                self.extractor,
+                unseen,
+                before=said_before(state),
+                trusted_tools=self.trusted_tools,
+                node="flush",
+            )
+        except ModelReplyError as error:
+            announce(runtime, "flush", "failed", reason=f"{error}; the end of the turn tries again")
+            return {}
+        announce(runtime, "flush", "flushed", messages=len(unseen), to=seen[0] if seen else None)
+        if seen is None:
+            return {}
+        last, receipt = seen
+        return {"flushed_to": last, "receipts": [*state.get("receipts", []), *([receipt.id] if receipt else [])]}
