@@ -22,8 +22,8 @@ class Flush(Node):
     """Writes what is about to leave the window to the transcript and learns from it, by the same door as `Extract`.
 
     `keep_tokens` and `counter` are those of the `Compact` behind it: both ask the same function where the cut will be.
-    What extraction has seen already (`flushed_to`) is not read again. When the extractor's model gives nothing usable, the
-    transcript has the messages all the same, and `Extract` reads them again at the end of the turn.
+    What extraction has seen already (`flushed_to`) is not read again. When the extractor's model gives nothing usable,
+    the transcript has the messages all the same, and `Extract` reads them again at the end of the turn.
     """
 
     def __init__(
