@@ -41,19 +41,25 @@ class Database:
         self._closed = False
         # An in-memory database lives in one connection, which every thread then shares under the lock.
         self._shared = None
-        if path == ":memory:":
-            self._shared = self._connect()
-        with translated(path):
-            self._writer = self._shared or self._connect()
-            self._check_ownership(self._writer)
-            self._migrate(self._writer)
+        try:
+            self._writer = self._connect()
+            if path == ":memory:":
+                self._shared = self._writer
+            with translated(path):
+                self._migrate(self._writer)
+        except BaseException:
+            self.close()
+            raise
 
     def _connect(self) -> apsw.Connection:
         if self.path != ":memory:":
             make_folder(Path(self.path).parent)
         with translated(self.path):
             connection = apsw.Connection(self.path)
+            self._open.append(connection)
             connection.set_busy_timeout(self._timeout)
+            # Before anything is set: a journal mode is written into the file, and it may be another program's.
+            self._check_ownership(connection)
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
@@ -65,7 +71,6 @@ class Database:
                 "temp_store=MEMORY",
             ):
                 connection.execute(f"PRAGMA {pragma}")
-        self._open.append(connection)
         return connection
 
     def _check_ownership(self, connection: apsw.Connection) -> None:

@@ -41,6 +41,7 @@ class SqliteStore(MemoryStore):
     `embedder` makes records and messages searchable by meaning: None is the built-in one (loaded at first use), "none"
     is keywords only, "provider:model" or LangChain `Embeddings` any other. `index` and `ttl` configure plain items
     as in LangGraph's own SqliteStore. `synchronous="FULL"` survives a power cut, "NORMAL" a crash of the process.
+    `busy_timeout` is how many seconds a write waits for another process's.
 
     Raises StoreError when the file cannot be used, UsageError when it is another program's.
     """
@@ -55,6 +56,7 @@ class SqliteStore(MemoryStore):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
         synchronous: str = "FULL",
+        busy_timeout: float = 30.0,
         clock: Callable[[], datetime] = now_utc,
     ) -> None:
         super().__init__()
@@ -62,7 +64,7 @@ class SqliteStore(MemoryStore):
         self.index_config = index
         self.ttl_config = ttl
         self._embedder = resolve_embedder(embedder)
-        self._database = database = Database(self.path, synchronous=synchronous)
+        self._database = database = Database(self.path, busy_timeout=busy_timeout, synchronous=synchronous)
         self._search, self._rows = SearchIndex(), Rows()
         self._indexer = Indexer(database, self._embedder)
         self._items = Items(database, index=index, ttl=ttl, clock=clock)
