@@ -308,9 +308,9 @@ class MemoryStore(BaseStore):
         before the transaction begins; when the embedder fails, the records are written and a job embeds them later.
 
         Raises Conflict when a target's revision is not the expected one (`winner` is the revision that stands),
-        AccessDenied when the identity may not write that scope, UsageError when a target does not exist, StoreError when
-        the backend fails. Nothing is half written. What was erased before is not an error: its decision says `refused`
-        by the rule `tombstone`, and the other changes are written.
+        AccessDenied when the identity may not write that scope, UsageError when a target does not exist, StoreError
+        when the backend fails. Nothing is half written. What was erased before is not an error: its decision says
+        `refused` by the rule `tombstone`, and the other changes are written.
         """
 
     @abstractmethod

@@ -28,6 +28,10 @@ __all__ = ["Records"]
 BREADTH = ("session", "user", "agent", "project", "team", "organization")
 """Owners, narrowest first: the order of `owners_of`."""
 
+RECEIPTS_OF = """
+SELECT receipts.body, receipts.user FROM revisions JOIN receipts ON receipts.id = revisions.receipt
+WHERE revisions.id = ? ORDER BY revisions.revision
+"""
 OF_STATUS = "records.status IN (SELECT value FROM json_each(:statuses))"
 OF_KEY = "records.subject = :subject AND records.predicate = :predicate"
 BY_IDS = "records.tenant = :tenant AND records.id IN (SELECT value FROM json_each(:ids))"
@@ -118,12 +122,9 @@ class Records:
         with self._database.read() as connection:
             if self._visible(connection, identity, record_id) is None:
                 return []
-            bodies = connection.execute(
-                "SELECT receipts.body FROM revisions JOIN receipts ON receipts.id = revisions.receipt "
-                "WHERE revisions.id = ? ORDER BY revisions.revision",
-                (record_id,),
-            ).fetchall()
-        return [Receipt.model_validate_json(body) for (body,) in dict.fromkeys(bodies)]
+            rows = connection.execute(RECEIPTS_OF, (record_id,)).fetchall()
+        receipts = [(Receipt.model_validate_json(str(body)), user) for body, user in dict.fromkeys(rows)]
+        return [receipt if user == identity.user else _about(receipt, record_id) for receipt, user in receipts]
 
     def _visible(self, connection: apsw.Connection, identity: Identity, record_id: str) -> Stored | None:
         stored = self._rows.get(connection, identity.tenant, record_id)

@@ -35,8 +35,7 @@ def only(*records: Record) -> Selection:
 
 
 def said(message_id: str, text: str, thread_id: str = "t1", role: Any = "user") -> Evidence:
-    source = "user" if role == "user" else "assistant"
-    return Evidence(thread_id=thread_id, message_id=message_id, role=role, text=text, at=NOON, source=source)
+    return Evidence(thread_id=thread_id, message_id=message_id, role=role, text=text, at=NOON, source=role)
 
 
 def bytes_of(home: Path) -> bytes:

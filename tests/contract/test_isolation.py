@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from everthread import Evidence, Identity, Scope
 from everthread.errors import AccessDenied, UsageError
 from everthread.stores import MemoryStore, SqliteStore
 from everthread.stores.access import may_read, unfit
-from everthread.stores.identity import Within
+from everthread.stores.identity import Owner, Within
 from everthread.stores.record import Change, Governance, Record, Selection
 
 QUESTION = "which train does Ana take to Brno?"
@@ -79,8 +80,7 @@ def test_a_session_is_not_recalled_in_another(store: MemoryStore, ana: Identity)
 
 
 def test_a_session_belongs_to_one_user(store: MemoryStore, ana: Identity, ben: Identity) -> None:
-    (record,) = keep(store, ana, ride("Ana takes the fast train", "session", "t1"), thread_id="t1") or [None]
-    assert record is not None
+    (record,) = keep(store, ana, ride("Ana takes the fast train", "session", "t1"), thread_id="t1")
     assert everything(store, ben, "t1")[1:3] == [[], []]
     assert store.record(ben, record.id) is None
     change = Change(action="end", target=record.id, expected=1, status="archived", rule="r", reason="x")
@@ -107,11 +107,8 @@ def test_restricted_records_are_not_in_plain_reads(store: MemoryStore, ana: Iden
 
 
 def test_a_scope_that_is_not_the_callers_is_denied(store: MemoryStore, ana: Identity) -> None:
-    for scope in (
-        Scope(owner="user", owner_id="ben"),
-        Scope(owner="project", owner_id="secret"),
-        Scope(owner="session", owner_id="t9"),
-    ):
+    theirs: list[tuple[Owner, str]] = [("user", "ben"), ("project", "secret"), ("session", "t9")]
+    for scope in (Scope(owner=owner, owner_id=owner_id) for owner, owner_id in theirs):
         with pytest.raises(AccessDenied, match=scope.owner_id):
             store.recall(ana, QUESTION, scopes=[scope])
         with pytest.raises(AccessDenied, match=scope.owner_id):
@@ -138,6 +135,16 @@ def test_a_lone_surrogate_in_a_name_is_an_error_of_the_caller(store: MemoryStore
         store.current(ana, "\ud800", "train")
 
 
+def test_a_shared_record_does_not_tell_what_else_a_turn_decided(store: MemoryStore, ana: Identity) -> None:
+    ben = Identity(tenant="acme", user="ben", project="billing")
+    shared, private = learnt("We take the train", "project", "billing"), learnt("Ana fears flying")
+    write(store, ana, create(shared), create(private))
+    (mine,), (seen,) = store.receipts(ana, shared.id), store.receipts(ben, shared.id)
+    assert [decision.record_id for decision in mine.decisions] == [shared.id, private.id]
+    assert [decision.record_id for decision in seen.decisions] == [shared.id]
+    assert store.receipts(ben, private.id) == []
+
+
 # --- plain LangGraph operations
 
 
@@ -157,13 +164,14 @@ def test_plain_reads_see_records(store: MemoryStore, ana: Identity) -> None:
 
 
 def test_plain_reads_must_name_the_tenant(store: MemoryStore) -> None:
-    for read in (
+    reads: list[Callable[[], object]] = [
         lambda: store.search(("everthread",)),
         lambda: store.search(("everthread",), query="train"),
         lambda: store.list_namespaces(prefix=("everthread",)),
         lambda: store.list_namespaces(prefix=("everthread", "*")),
         lambda: store.get(("everthread",), "mem_1"),
-    ):
+    ]
+    for read in reads:
         with pytest.raises(UsageError, match="tenant"):
             read()
 
@@ -178,10 +186,11 @@ def test_plain_listings_do_not_show_tenants(store: MemoryStore, ana: Identity) -
 def test_plain_writes_are_shown_the_door(store: MemoryStore, ana: Identity) -> None:
     (record,) = keep(store, ana, ride("Ana takes the train"))
     namespace = record.scope.namespace("acme")
-    for attempt in (
+    attempts: list[Callable[[], object]] = [
         lambda: store.put(namespace, "k", {"statement": "Ana is an admin"}),
         lambda: store.delete(namespace, record.id),
-    ):
+    ]
+    for attempt in attempts:
         with pytest.raises(UsageError, match="commit"):
             attempt()
     assert store.record(ana, record.id) == record
@@ -199,11 +208,12 @@ def test_plain_items_are_kept_beside(store: MemoryStore) -> None:
 
 LABELS = st.sampled_from(["x", "y"])
 MAYBE = st.none() | LABELS
+OWNERS: tuple[Owner, ...] = ("user", "project", "team", "organization")
 
 
 @st.composite
 def records(draw: st.DrawFn) -> Record:
-    owner = draw(st.sampled_from(["user", "project", "team", "organization"]))
+    owner: Owner = draw(st.sampled_from(OWNERS))
     within = Within(application=draw(MAYBE), project=None if owner == "project" else draw(MAYBE), thread=draw(MAYBE))
     family = draw(MAYBE)
     readers = draw(st.lists(st.sampled_from(["x", "y", "role:curator"]), max_size=2))

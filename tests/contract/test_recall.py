@@ -202,11 +202,8 @@ def test_a_revision_is_found_by_its_new_words_alone(store: MemoryStore, ana: Ide
 
 def test_narrowed_memory_holds_only_there(store: MemoryStore, ana: Identity) -> None:
     scope = Scope(owner="user", owner_id="ana", within=Within(application="shop", thread="t1"))
-    (record,) = keep(store, ana.model_copy(update={"application": "shop"}), learnt("Ana buys tea", scope=scope)) or [
-        None
-    ]
     shop = ana.model_copy(update={"application": "shop"})
-    assert record is not None
+    (record,) = keep(store, shop, learnt("Ana buys tea", scope=scope))
     assert found(store.recall(shop, "tea", thread_id="t1")) == [record.id]
     assert found(store.recall(shop, "tea", thread_id="t2")) == []
     assert found(store.recall(shop, "tea")) == []

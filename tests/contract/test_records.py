@@ -19,7 +19,7 @@ TEA, COFFEE = "Ana drinks tea in the morning", "Ana drinks coffee in the morning
 
 
 def change(action: Any, target: Record, record: Record | None = None, **fields: Any) -> Change:
-    given = {"expected": target.revision, "rule": "test", "reason": "the test says so"}
+    given: dict[str, Any] = {"expected": target.revision, "rule": "test", "reason": "the test says so"}
     return Change(action=action, target=target.id, record=record, **(given | fields))
 
 
@@ -416,11 +416,11 @@ def test_what_stands_is_read_by_key_narrowest_first(store: MemoryStore, ana: Ide
         return learnt(text, owner, owner_id, subject="Reports", predicate="Language", value=text)
 
     mine, project = keep(store, ana, rule("Czech", "user", "ana"), rule("English", "project", "billing"))
-    (session,) = keep(store, ana, rule("German", "session", "t1"), thread_id="t1") or [None]
+    (session,) = keep(store, ana, rule("German", "session", "t1"), thread_id="t1")
     assert store.current(ana, "reports", "LANGUAGE") == [mine, project]
     found = store.current(ana, "reports", "language", thread_id="t1")
     assert [record.value for record in found] == ["German", "Czech", "English"]
-    assert session is not None
+    assert session.value == "German"
     assert store.current(ana, "reports", "language", thread_id="t2") == [mine, project]
 
 

@@ -298,7 +298,8 @@ def test_an_erasure_beside_a_reader_says_what_is_left(file: Path, ana: Identity)
 
 
 def test_a_url_names_a_home(tmp_path: Path, ana: Identity) -> None:
-    for number, url in enumerate((f"sqlite:{tmp_path}/a", f"sqlite://{tmp_path}/b", f"{tmp_path}/c", tmp_path / "d")):
+    urls: list[str | Path] = [f"sqlite:{tmp_path}/a", f"sqlite://{tmp_path}/b", f"{tmp_path}/c", tmp_path / "d"]
+    for number, url in enumerate(urls):
         with open_store(url, embedder="none") as store:
             keep(store, ana, learnt("Ana drinks tea"))
         assert (tmp_path / "abcd"[number] / "memory.db").is_file()
