@@ -237,6 +237,12 @@ class Records:
             return _receipt(connection, identity, "id", receipt_id)
 
 
+def _about(receipt: Receipt, record_id: str) -> Receipt:
+    """Another user's receipt of a shared record: what else that turn decided is that user's own."""
+    decisions = tuple(decision for decision in receipt.decisions if record_id in (decision.record_id, decision.target))
+    return receipt.model_copy(update={"decisions": decisions})
+
+
 def _receipt(
     connection: apsw.Connection, identity: Identity, column: Literal["id", "key"], value: str
 ) -> Receipt | None:
