@@ -30,6 +30,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from everthread import Authority, Identity, Record, Scope
 from everthread.graphs import create_memory_agent
+from everthread.nodes import Retrieve
 from everthread.stores import MemoryStore, open_checkpointer, open_store
 from everthread.stores.record import Change, Provenance
 
@@ -42,8 +43,10 @@ _facts = [" ".join(_random.choices(_words, k=6)) for _ in range(RECORDS)]
 
 
 def graph(model: BaseChatModel) -> Any:
-    """The builder that is measured."""
-    return create_memory_agent(model, recall="automatic")
+    """The builder that is measured: the agent, recalling exactly as many records each turn."""
+    builder = create_memory_agent(model, recall="automatic")
+    del builder.nodes["retrieve"]
+    return builder.add_node("retrieve", Retrieve(limit=RECALLED, budget_tokens=10_000, floor=None))
 
 
 def filled(text: str) -> str:

@@ -100,7 +100,7 @@ def open_checkpointer(
     """The checkpointer of a home: `"sqlite:DIR"` or a plain directory means `DIR/threads.db`; or `"sqlite::memory:"`.
 
     Use it as a context manager, plain or async, or call `close()`. With `synchronous="NORMAL"` a killed process loses
-    nothing and a power cut at most the last checkpoints; `"FULL"` loses nothing and takes three times as long.
+    nothing and a power cut at most the last checkpoints; `"FULL"` loses nothing and waits for the disk at every step.
     `lease_seconds`: how long a process that hangs keeps its threads. `serde`: another serializer, such as LangGraph's
     `EncryptedSerializer`.
 
