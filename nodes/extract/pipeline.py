@@ -17,7 +17,7 @@ from langgraph.runtime import Runtime
 from everthread.errors import Conflict, UsageError
 from everthread.nodes.extract import wording
 from everthread.nodes.extract.candidate import Candidate, Extractor, Look, Window
-from everthread.nodes.extract.resolve import resolve
+from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, Reminder, is_injected, unfinished, validate
 from everthread.nodes.node import Ask, announce, context_of, drive, store_of, thread_of
@@ -300,7 +300,7 @@ def remember_statement(
     old = store.record(identity, corrects) if corrects else None
     if corrects and old is None:
         raise UsageError(f"there is no memory {corrects}; search for its id first")
-    work = Work(identity, thread_id, key, tuple(lines), now_utc(), extracted_by="memory_save/1")
+    work = Work(identity, thread_id, key, tuple(lines), now_utc(), extracted_by=EXPLICIT_SAVE)
     candidate = _saved(statement, lines, old, identity)
     work = work._replace(candidates=(candidate,), known=(old,) if old else ())
     receipt = commit(resolve_all(validate_all(work), store), store)
@@ -341,11 +341,9 @@ def _look(store: MemoryStore, identity: Identity, thread_id: str) -> Look:
 def _known(work: Work, store: MemoryStore, draft: Draft) -> list[Record]:
     """The records that a draft could meet: of its property, those it points to, near ones, and what waits."""
     record, identity = draft.record, work.identity
-    found: list[Record] = []
+    found = list(_look(store, identity, work.thread_id)(record.statement))
     if record.subject and record.predicate:
         found += store.current(identity, record.subject, record.predicate, thread_id=work.thread_id)
-    else:
-        found += _look(store, identity, work.thread_id)(record.statement)
     if draft.touches:
         found += store.records(identity, ids=draft.touches)
     if record.status == "pending":

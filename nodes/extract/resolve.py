@@ -13,9 +13,14 @@ from collections.abc import Sequence
 
 from everthread.nodes.extract.validate import Draft
 from everthread.stores.record import Authority, Change, Record, Relation
+from everthread.stores.text import terms
 
-__all__ = ["MULTI_VALUED", "fingerprint", "is_same_fact", "resolve"]
+__all__ = ["EXPLICIT_SAVE", "MULTI_VALUED", "fingerprint", "is_same_fact", "resolve"]
 
+EXPLICIT_SAVE = "memory_save/1"
+"""The extractor's name of what was saved by the memory tools."""
+SAVED_SHARE = 0.6
+"""A draft with this share of its terms in a statement that was saved from the same message says nothing new."""
 MULTI_VALUED = frozenset(
     {"likes", "dislikes", "allergic to", "speaks", "has", "does not eat", "prefers", "uses", "wants", "knows"}
 )
@@ -87,6 +92,9 @@ def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
             return _refuse(draft, "already-pending", "the same waits for review already", repeated)
     if draft.retracts:
         return _ended(draft, standing)
+    saved = next((known for known in standing if _was_saved(record, known)), None)
+    if saved and record.provenance.extracted_by != EXPLICIT_SAVE:
+        return _refuse(draft, "already-known", "it was saved from the same message before", saved)
     confirmed = next((known for known in standing if known.scope == record.scope and is_same_fact(record, known)), None)
     if confirmed:
         return _confirmed(draft, confirmed)
@@ -98,6 +106,17 @@ def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
             return _create(draft, draft.rule, draft.reason)
         return _touching("supersede", "supersedes", draft, rival, draft.rule, draft.reason)
     return _settled(draft, rival)
+
+
+def _was_saved(record: Record, known: Record) -> bool:
+    """Whether the memory tools saved this from the very message that the draft rests on, if in other words."""
+    mine, theirs = record.provenance, known.provenance
+    if theirs.extracted_by != EXPLICIT_SAVE or mine.thread_id != theirs.thread_id:
+        return False
+    said = set(terms(record.statement))
+    return not set(mine.message_ids).isdisjoint(theirs.message_ids) and (
+        len(said & set(terms(known.statement))) >= SAVED_SHARE * len(said)
+    )
 
 
 def _confirmed(draft: Draft, known: Record) -> Change:

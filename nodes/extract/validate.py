@@ -200,7 +200,7 @@ def assistant_guess(candidate: Candidate, ground: Ground) -> Verdict:
 
 def malformed(candidate: Candidate, ground: Ground) -> Verdict:
     text = candidate.statement
-    if not text.strip() or "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if not text.strip() or "\x00" in text:
         return "its statement is not sound text"
     if (candidate.value and not candidate.predicate) or (candidate.predicate and not candidate.subject):
         return "it has a value without a predicate, or a predicate without a subject"

@@ -34,7 +34,7 @@ def lines(*said: str | tuple[str, str] | tuple[str, str, str], thread_id: str = 
             text=str(text),
             speaker=speaker,
             at=AT,
-            source=source,  # type: ignore[arg-type]
+            source=source,
         )
         for number, (source, text, speaker) in enumerate(parts, 1)
     )
