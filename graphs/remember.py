@@ -1,6 +1,7 @@
 """The one door to long-term memory as a graph of its own: put it after an agent of yours.
 
 START -> propose -> validate -> resolve -> commit -> [wider scope?] -> review -> END
+            ^--------- resumed after a crash ---------+
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from everthread.nodes.extract.steps import (
     Review,
     Validate,
     is_reviewed,
+    unless_lost,
 )
 from everthread.stores.identity import MemoryContext
 
@@ -40,8 +42,8 @@ def create_remember_graph(
     graph.add_node("commit", Commit())
     graph.add_node("review", Review())
     graph.add_edge(START, "propose")
-    graph.add_edge("validate", "resolve")
-    graph.add_edge("resolve", "commit")
-    graph.add_conditional_edges("commit", is_reviewed, ["review", END])
+    graph.add_conditional_edges("validate", unless_lost("resolve"), ["resolve", "propose"])
+    graph.add_conditional_edges("resolve", unless_lost("commit"), ["commit", "propose"])
+    graph.add_conditional_edges("commit", is_reviewed, ["review", "propose", END])
     graph.add_edge("review", END)
     return graph

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from everthread.nodes.extract.candidate import Extractor
@@ -59,6 +59,10 @@ class Extract(Node):
                 runtime, "extract", "skipped", reason=f"memory is not on for this run or thread ({context.memory})"
             )
             return {"flushed_to": messages[-1].id} if messages[-1].id else {}
+        if _is_unanswered(state, messages):
+            begin(context.identity, store, thread_id, messages)
+            announce(runtime, "extract", "put-off", reason="the turn has no answer yet")
+            return {}
         if self.mode != "always":
             begin(context.identity, store, thread_id, messages)
             if self.mode == "never" or self._too_early(state, runtime):
@@ -87,6 +91,15 @@ def waiting(state: MemoryState) -> Sequence[AnyMessage]:
     """The messages that extraction has not seen, in order."""
     messages = state.get("messages", [])
     return messages[_start(state) :]
+
+
+def _is_unanswered(state: MemoryState, messages: Sequence[AnyMessage]) -> bool:
+    """Whether all that waits is a turn without an answer, in a thread that has answers (R102)."""
+    return not _has_answer(messages) and _has_answer(state.get("messages", []))
+
+
+def _has_answer(messages: Sequence[AnyMessage]) -> bool:
+    return any(isinstance(message, AIMessage) for message in messages)
 
 
 def said_before(state: MemoryState) -> str | None:

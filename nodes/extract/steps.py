@@ -8,7 +8,7 @@ keeps it from writing twice.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AnyMessage
@@ -39,7 +39,17 @@ from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity
 from everthread.stores.record import Change, Receipt, Record
 
-__all__ = ["Commit", "Propose", "RememberOutput", "RememberState", "Resolve", "Review", "Validate", "is_reviewed"]
+__all__ = [
+    "Commit",
+    "Propose",
+    "RememberOutput",
+    "RememberState",
+    "Resolve",
+    "Review",
+    "Validate",
+    "is_reviewed",
+    "unless_lost",
+]
 
 WIDER = "wider-scope"
 """The rule whose records a person decides on (R159)."""
@@ -79,10 +89,10 @@ class Decides(Step):
     """A step that takes the `work` one step further."""
 
     def steps(self, state: Any, runtime: Runtime[Any]) -> Steps:
-        """Returns the `work` with this step's decisions; goes back to `propose` when a crash has lost it."""
+        """Returns the `work` with this step's decisions; nothing when a crash has lost it (see `unless_lost`)."""
         yield from ()
         work = state.get("work")
-        return Command(goto="propose") if work is None else self.advance(work, runtime)
+        return {} if work is None else self.advance(work, runtime)
 
     @abstractmethod
     def advance(self, work: Work, runtime: Runtime[Any]) -> MemoryUpdate:
@@ -142,7 +152,7 @@ class Commit(Decides):
         receipt = commit(work, store_of(runtime))
         if receipt:
             tell_receipt(runtime, "commit", receipt)
-        return {"work": None, "flushed_to": work.last, "receipts": [receipt.id] if receipt else []}
+        return {"flushed_to": work.last, "receipts": [receipt.id] if receipt else []}
 
 
 class Review(Step):
@@ -170,8 +180,19 @@ class Review(Step):
         return {"receipts": [*state["receipts"], receipt.id]}
 
 
-def is_reviewed(state: Any, runtime: Runtime[Any]) -> Literal["review", "__end__"]:
-    """Whether this run wrote something that a person must decide on."""
+def unless_lost(following: str) -> Callable[[RememberState], str]:
+    """The edge to the step that follows, or back to `propose` when a resumed run has no `work` any more."""
+
+    def next_step(state: RememberState) -> str:
+        return following if state.get("work") else "propose"
+
+    return next_step
+
+
+def is_reviewed(state: RememberState, runtime: Runtime[Any]) -> Literal["propose", "review", "__end__"]:
+    """To the review when this run wrote something that a person must decide on; back to `propose` as `unless_lost`."""
+    if not state.get("work"):
+        return "propose"
     return "review" if _pending(state, store_of(runtime), context_of(runtime).identity) else "__end__"
 
 
