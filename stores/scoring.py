@@ -197,8 +197,9 @@ def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
 
 
 class _Row(NamedTuple):
-    """A decoded blob."""
+    """A decoded blob; the arrays are views of it."""
 
+    blob: bytes
     cjk: bool
     terms: NDArray[np.uint32]
     counts: NDArray[np.uint16]
@@ -225,7 +226,7 @@ def _decode(blob: bytes) -> _Row:
     term_ids, date_ids, scales = take("<u4", body), take("<u4", dates), take("<f4", count)
     counts, date_counts, sizes = take("<u2", body), take("<u2", dates), take("<u2", count)
     vectors = take("i1", count * dims).reshape(count, dims)
-    return _Row(cjk, term_ids, counts, date_ids, date_counts, length, scales, sizes, vectors)
+    return _Row(blob, cjk, term_ids, counts, date_ids, date_counts, length, scales, sizes, vectors)
 
 
 # ----------------------------------------------------------------------------------------------------------- scoring
@@ -272,9 +273,11 @@ class Corpus:
         self._rows = rows
 
     @classmethod
-    def from_rows(cls, rows: Iterable[tuple[str, str, str | None, bytes]]) -> Corpus:
+    def from_rows(cls, rows: Iterable[tuple[str, str, str | None, bytes]], *, known: Corpus | None = None) -> Corpus:
         """A corpus of (id, group, speaker, blob); documents of a group in their order. StoreError for a blob that is
-        damaged or of another format version."""
+        damaged or of another format version. Blobs that `known` (an older state of the same documents) holds already
+        are not decoded again."""
+        old = dict(zip(known.ids, known._rows, strict=True)) if known else {}
         ids: list[str] = []
         groups: list[str] = []
         speakers: list[str] = []
@@ -283,6 +286,10 @@ class Corpus:
             ids.append(document_id)
             groups.append(group)
             speakers.append(speaker or "")
+            row = old.get(document_id)
+            if row is not None and row.blob == blob:
+                decoded.append(row)
+                continue
             try:
                 decoded.append(_decode(blob))
             except (struct.error, ValueError) as error:

@@ -14,8 +14,8 @@ from everthread.stores.record import Record
 from everthread.stores.scoring import Document
 from everthread.stores.sqlite import audit
 from everthread.stores.sqlite.database import Database, one
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.jobs import Jobs, enqueue_job
+from everthread.stores.sqlite.indexing import Indexer, order_vectors
+from everthread.stores.sqlite.jobs import Jobs
 from everthread.stores.sqlite.rows import Rows, document_of, space_of
 from everthread.stores.sqlite.search import SearchIndex, is_evidence_space
 from everthread.stores.sqlite.transcripts import Transcripts
@@ -30,7 +30,6 @@ ITSELF = Identity(tenant=NAMESPACE_ROOT, user=NAMESPACE_ROOT)
 """On whose behalf the store orders its own jobs."""
 
 ALL_IN_USE = "records.status IN ('active', 'contested')"
-ORDERED = "SELECT 1 FROM jobs WHERE kind = 'embed' AND payload = '{}' AND status IN ('ready', 'leased')"
 FOREIGN_KEYS = "PRAGMA foreign_key_check"
 TORN = """
 SELECT count(*) FROM records WHERE (revision, revision) <> (
@@ -152,11 +151,10 @@ class Doctor:
         if self._indexer.embedder_id is None:
             return
         with self._database.read() as connection:
-            if not self._has_work(connection) or one(connection, ORDERED):
+            if not self._has_work(connection):
                 return
         with self._database.write() as connection:
-            if not one(connection, ORDERED):
-                enqueue_job(connection, ITSELF, "embed", {})
+            order_vectors(connection, ITSELF, None)
 
     def _has_work(self, connection: apsw.Connection) -> bool:
         if not self._indexer.owns(connection):

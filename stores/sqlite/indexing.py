@@ -14,11 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everthread.stores.embedding import Embedder
+from everthread.stores.identity import Identity
 from everthread.stores.scoring import Document, encode, pieces
 from everthread.stores.sqlite.database import Database, one
+from everthread.stores.sqlite.jobs import enqueue_job
 from everthread.stores.sqlite.search import SearchRow
 
-__all__ = ["Indexer", "Prepared", "QueryVector"]
+__all__ = ["Indexer", "Prepared", "QueryVector", "order_vectors"]
+
+ORDERED = "SELECT 1 FROM jobs WHERE kind = 'embed' AND status = 'ready' AND json_extract(payload, '$.space') IS ?"
 
 
 class Prepared(NamedTuple):
@@ -117,6 +121,12 @@ class Indexer:
         # As above: recall fails open, keywords answer, and the caller is told.
         except Exception as error:
             return QueryVector(None, f"semantic: {_named(error)}")
+
+
+def order_vectors(connection: apsw.Connection, identity: Identity, space: str | None) -> None:
+    """Leave a job that embeds what has no vectors in a space, or anywhere for None; one waiting job is enough."""
+    if one(connection, ORDERED, space) is None:
+        enqueue_job(connection, identity, "embed", {} if space is None else {"space": space})
 
 
 def _row(document: Document, vectors: NDArray[np.float32] | None) -> SearchRow:

@@ -16,8 +16,7 @@ from everthread.stores.identity import Identity, Scope, aware, owners_of
 from everthread.stores.record import Change, Receipt, Record, Status, new_id
 from everthread.stores.sqlite.commit import Commit
 from everthread.stores.sqlite.database import Database, one
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.jobs import enqueue_job
+from everthread.stores.sqlite.indexing import Indexer, order_vectors
 from everthread.stores.sqlite.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
 from everthread.stores.sqlite.search import SearchIndex, record_space
 from everthread.stores.sqlite.times import micros
@@ -79,7 +78,7 @@ class Records:
             )
             if prepared.failure:
                 for space in {record_space(identity.tenant, r.scope.owner, r.scope.owner_id) for r in fresh}:
-                    enqueue_job(connection, identity, "embed", {"space": space})
+                    order_vectors(connection, identity, space)
         return receipt
 
     def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:

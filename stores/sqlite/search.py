@@ -20,9 +20,6 @@ from everthread.stores.sqlite.database import one
 __all__ = ["SearchIndex", "SearchRow", "evidence_space", "is_evidence_space", "record_space"]
 
 
-Key = tuple[tuple[str, ...], frozenset[str] | None]
-"""What a cached corpus is of: its spaces, and the ids it was narrowed to."""
-
 PUT = """
 INSERT INTO search (space, grp, seq, id, speaker, blob, whole) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (space, id) DO UPDATE SET
@@ -67,16 +64,29 @@ def is_evidence_space(space: str) -> bool:
     return space.split("/")[1] == "evidence"
 
 
+class Kept(NamedTuple):
+    """What is kept in memory of some spaces."""
+
+    versions: tuple[int, ...]
+    """The spaces' versions when they were read."""
+    whole: Corpus
+    """Everything in them."""
+    only: frozenset[str] | None = None
+    """What it was narrowed to last."""
+    narrowed: Corpus | None = None
+    """That part of it."""
+
+
 class SearchIndex:
     """Reads and writes search rows inside the caller's transaction, and keeps the corpora searched last in memory.
 
-    The cache holds at most `cache_rows` rows and is checked against the spaces' versions at each use, so that it never
-    answers with what another process has changed.
+    The cache holds at most `cache_rows` rows (some 4 KB each with vectors) and is checked against the spaces' versions
+    at each use, so that it never answers with what another process has changed.
     """
 
-    def __init__(self, *, cache_rows: int = 200_000) -> None:
+    def __init__(self, *, cache_rows: int = 50_000) -> None:
         self._limit = cache_rows
-        self._cache: OrderedDict[Key, tuple[tuple[int, ...], Corpus]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, ...], Kept] = OrderedDict()
         self._lock = threading.Lock()
 
     def put(self, connection: apsw.Connection, space: str, rows: Sequence[SearchRow]) -> None:
@@ -124,35 +134,23 @@ class SearchIndex:
         Statistics are those of the texts that are in it, and of no others. Not to be called inside a transaction that
         has written: what is rolled back would stay in the cache.
         """
-        versions = self._versions(connection, spaces)
-        key = (tuple(spaces), only)
-        corpus = self._cached(key, versions)
-        if corpus is None:
-            if only is None:
-                corpus = Corpus.from_rows(row for space in spaces for row in connection.execute(ROWS, (space,)))
-            else:
-                whole = self.corpus(connection, spaces)
-                mask = [id in only for id in whole.ids]
-                corpus = whole if all(mask) else whole.subset(mask)
-            self._keep(key, versions, corpus)
-        return corpus
-
-    def _versions(self, connection: apsw.Connection, spaces: Sequence[str]) -> tuple[int, ...]:
-        return tuple(self.version(connection, space) for space in spaces)
-
-    def _cached(self, key: Key, versions: tuple[int, ...]) -> Corpus | None:
+        key, versions = tuple(spaces), tuple(self.version(connection, space) for space in spaces)
         with self._lock:
-            found = self._cache.get(key)
-            if found is None or found[0] != versions:
-                return None
-            self._cache.move_to_end(key)
-            return found[1]
+            kept = self._cache.get(key)
+        if kept is None or kept.versions != versions:
+            rows = (row for space in spaces for row in connection.execute(ROWS, (space,)))
+            kept = Kept(versions, Corpus.from_rows(rows, known=kept.whole if kept else None))
+        if only is not None and kept.only != only:
+            mask = [id in only for id in kept.whole.ids]
+            kept = kept._replace(only=only, narrowed=kept.whole if all(mask) else kept.whole.subset(mask))
+        self._keep(key, kept)
+        return kept.whole if only is None or kept.narrowed is None else kept.narrowed
 
-    def _keep(self, key: Key, versions: tuple[int, ...], corpus: Corpus) -> None:
+    def _keep(self, key: tuple[str, ...], kept: Kept) -> None:
         with self._lock:
-            self._cache[key] = (versions, corpus)
+            self._cache[key] = kept
             self._cache.move_to_end(key)
-            while len(self._cache) > 1 and sum(len(kept.ids) for _, kept in self._cache.values()) > self._limit:
+            while len(self._cache) > 1 and sum(len(held.whole) for held in self._cache.values()) > self._limit:
                 self._cache.popitem(last=False)
 
     def forget(self) -> None:

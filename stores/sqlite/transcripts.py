@@ -17,8 +17,7 @@ from everthread.stores.scoring import Document
 from everthread.stores.sqlite.artifacts import erase_artifacts_of
 from everthread.stores.sqlite.database import Database, Rows, one
 from everthread.stores.sqlite.inbox import erase_inputs
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.jobs import enqueue_job
+from everthread.stores.sqlite.indexing import Indexer, order_vectors
 from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space
 from everthread.stores.sqlite.tasks import erase_tasks_of
 from everthread.stores.sqlite.threads import Memory, bind_thread, owns_thread
@@ -141,7 +140,7 @@ class Transcripts:
                 # the kind alone: a provider's error may quote what was said
                 kind = failure.split(":", 1)[0]
                 log.warning("the embedder failed (%s); what was said now is found by keywords until it answers", kind)
-                enqueue_job(connection, identity, "embed", {"space": space})
+                order_vectors(connection, identity, space)
         return sum(number is not None for number in numbers)
 
     def read(

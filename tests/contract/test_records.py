@@ -486,3 +486,16 @@ def test_an_artifact_is_cited_with_its_revision(store: MemoryStore) -> None:
     )
     policy = learnt("Invoices are kept for ten years", "organization", "acme", authority="policy", provenance=source)
     assert keep(store, curator, policy)[0].provenance == source
+
+
+def test_one_job_embeds_what_many_commits_left(reopen: Any, ana: Identity) -> None:
+    embeddings = BrokenEmbeddings()
+    store: MemoryStore = reopen(embedder=embeddings)
+    for number in range(5):
+        keep(store, ana, learnt(f"Ana has {number} kittens"))
+    assert store.jobs.waiting(["embed"]) == 1
+    assert store.jobs.drain(store.handlers()) == 0
+    embeddings.broken = False
+    assert store.jobs.drain(store.handlers(), now=datetime.now(UTC) + timedelta(minutes=1)) == 1
+    assert all(finding.ok for finding in store.doctor())
+    assert len(store.recall(ana, "felines").hits) == 5
