@@ -339,11 +339,14 @@ def _look(store: MemoryStore, identity: Identity, thread_id: str) -> Look:
 
 
 def _known(work: Work, store: MemoryStore, draft: Draft) -> list[Record]:
-    """The records that a draft could meet: of its property, those it points to, near ones, and what waits."""
+    """The records that a draft could meet: of its property (near ones, when it has none), those it points to, what the
+    memory tools saved a moment ago, and what waits. A property is read by its key: a search costs much more."""
     record, identity = draft.record, work.identity
-    found = list(_look(store, identity, work.thread_id)(record.statement))
+    found = store.records(identity, thread_id=work.thread_id, limit=NEAR)
     if record.subject and record.predicate:
         found += store.current(identity, record.subject, record.predicate, thread_id=work.thread_id)
+    else:
+        found += _look(store, identity, work.thread_id)(record.statement)
     if draft.touches:
         found += store.records(identity, ids=draft.touches)
     if record.status == "pending":

@@ -170,7 +170,7 @@ class Recaller:
             spaces = [record_space(asked.identity.tenant, owner, owner_id) for owner, owner_id in asked.owners]
             corpus = self._index.corpus(connection, spaces, only=allowed)
             scores = corpus.score(query)
-            chosen = _best(scores, asked.pool)
+            chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
             linked = self._linked(connection, asked, [corpus.ids[n] for n in chosen], allowed)
             stored = self._rows.several(connection, asked.identity.tenant, [*(corpus.ids[n] for n in chosen), *linked])
             unfit = self._left_out(connection, asked, query.text) if asked.explain else []
@@ -230,7 +230,7 @@ class Recaller:
         prepared = self._indexer.prepare([document_of(stored.record) for stored in standing])
         corpus = Corpus.from_rows((row.id, row.group, row.speaker, row.blob) for row in prepared.rows)
         scores = corpus.score(query)
-        chosen = _best(scores, asked.pool)
+        chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
         readable = {stored.record.id: stored.record for stored in standing}
         linked = _links_between(readable, [corpus.ids[n] for n in chosen[: asked.limit]])
         return _weighed(asked, corpus, scores, chosen, linked, readable, [])
@@ -303,12 +303,16 @@ def _descending(values: np.ndarray[Any, np.dtype[np.float32]], most: int) -> lis
     return found
 
 
-def _best(scores: Scores, most: int) -> list[int]:
-    """The candidates: the best of each arm, and of both together, so that none is lost for the other's sake."""
+def _best(scores: Scores, most: int, *, far: int = 0) -> list[int]:
+    """The candidates: the best of each arm, and of both together, so that none is lost for the other's sake.
+
+    `far`: how many that have nothing to do with the question to add, for an explanation.
+    """
     chosen = dict.fromkeys(_descending(scores.relevance, most))
     for arm in (scores.fused, scores.keyword, scores.semantic):
         chosen.update(dict.fromkeys(_descending(arm, most // 4)))
-    return [n for n in chosen if scores.relevance[n] > 0 or scores.fused[n] > 0]
+    near = [n for n in chosen if scores.relevance[n] > 0 or scores.fused[n] > 0]
+    return near + [n for n in chosen if n not in near][:far]
 
 
 def _weighed(
@@ -346,10 +350,11 @@ def _weighed(
         candidates[record.id] = Candidate(record, round(weighed, 4), signals, brought_by)
     ranked = sorted(candidates.values(), key=lambda c: (-c.score, -c.record.recorded_at.timestamp(), c.record.id))
     kept, duplicates = collapse([(candidate.record, candidate.score) for candidate in ranked])
-    shown = kept if asked.explain else kept[: asked.limit]
-    hits = [_hit(candidates[record.id], _why(candidates[record.id])) for record, _ in shown]
+    shown = [candidates[record.id] for record, score in (kept if asked.explain else kept[: asked.limit]) if score > 0]
+    hits = [_hit(candidate, _why(candidate)) for candidate in shown]
     same = [_hit(candidates[duplicate.record.id], f"dropped: it {duplicate.reason}") for duplicate in duplicates]
-    return Found(hits, same + dropped)
+    far = [_hit(candidates[record.id], FAR) for record, score in kept if score <= 0]
+    return Found(hits, same + far + dropped)
 
 
 def _hit(candidate: Candidate, why: str) -> Hit:
@@ -380,6 +385,8 @@ def _why(candidate: Candidate) -> str:
     doubts = [text for text, there in DOUBTS.items() if getattr(signals, there)]
     return "; ".join((", ".join(reasons) or "nothing else came closer", said, *doubts))
 
+
+FAR = "dropped: it shares no word with the question and is not close in meaning"
 
 DOUBTS = {"it is contested": "contradiction", "it is to be verified before use": "staleness"}
 """What is said when a penalty is there."""
