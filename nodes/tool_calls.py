@@ -14,23 +14,20 @@ INTERRUPTED = (
     "This tool call was interrupted and has no result. Whether it took effect is unknown: check before retrying."
 )
 
+Answers = dict[tuple[int, str], ToolMessage]
+"""The result of each call, by the position of the message that called and the call's id: some providers use the same
+ids again and again."""
+
 
 def unanswered(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
     """A marked result for each tool call that has none, in the order of the calls; empty when all are answered."""
-    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    answers = _answers(messages)
     return [
-        ToolMessage(
-            content=INTERRUPTED,
-            tool_call_id=call["id"],
-            name=call["name"],
-            status="error",
-            id=f"interrupted-{call['id']}",
-            additional_kwargs={MARK: {"kind": "interrupted"}},
-        )
-        for message in messages
+        _interrupted(message, call_id, call["name"])
+        for position, message in enumerate(messages)
         if isinstance(message, AIMessage)
         for call in message.tool_calls
-        if call["id"] and call["id"] not in answered
+        if (call_id := call["id"]) and (position, call_id) not in answers
     ]
 
 
@@ -40,17 +37,45 @@ def well_ordered(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     A call without a result gets a marked one, a result without a call is left out, and of two results for one call the
     first that was not an interruption is kept. Pure: the thread itself is not touched.
     """
-    results: dict[str, ToolMessage] = {}
-    for message in [*messages, *unanswered(messages)]:
-        if isinstance(message, ToolMessage):
-            known = results.get(message.tool_call_id)
-            if known is None or (known.id or "").startswith("interrupted-"):
-                results[message.tool_call_id] = message
+    answers = _answers(messages)
     ordered: list[BaseMessage] = []
-    for message in messages:
+    for position, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue
         ordered.append(message)
         if isinstance(message, AIMessage):
-            ordered.extend(results[call["id"]] for call in message.tool_calls if call["id"] in results)
+            ordered.extend(
+                answers.get((position, call_id)) or _interrupted(message, call_id, call["name"])
+                for call in message.tool_calls
+                if (call_id := call["id"])
+            )
     return ordered
+
+
+def _answers(messages: Sequence[BaseMessage]) -> Answers:
+    """Each result belongs to the last message before it that made a call of its id."""
+    called_at: dict[str, int] = {}
+    answers: Answers = {}
+    for position, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            called_at |= {call_id: position for call in message.tool_calls if (call_id := call["id"])}
+        elif isinstance(message, ToolMessage) and message.tool_call_id in called_at:
+            place = called_at[message.tool_call_id], message.tool_call_id
+            if place not in answers or _is_interruption(answers[place]):
+                answers[place] = message
+    return answers
+
+
+def _interrupted(caller: AIMessage, call_id: str, name: str) -> ToolMessage:
+    return ToolMessage(
+        content=INTERRUPTED,
+        tool_call_id=call_id,
+        name=name,
+        status="error",
+        id=f"interrupted-{caller.id}-{call_id}",
+        additional_kwargs={MARK: {"kind": "interrupted"}},
+    )
+
+
+def _is_interruption(message: ToolMessage) -> bool:
+    return bool(message.additional_kwargs.get(MARK, {}).get("kind") == "interrupted")

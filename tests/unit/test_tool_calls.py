@@ -40,3 +40,11 @@ def test_a_real_result_wins_over_an_interruption() -> None:
     asked = call("a")
     (interrupted,) = unanswered([asked])
     assert well_ordered([asked, interrupted, result("a")]) == [asked, result("a")]
+
+
+def test_ids_that_are_used_again_belong_to_the_last_call() -> None:
+    first, second = call("a"), call("a").model_copy(update={"id": "second"})
+    one, two = result("a"), result("a").model_copy(update={"content": "again", "id": "r2"})
+    assert well_ordered([first, one, second, two]) == [first, one, second, two]
+    assert well_ordered([first, one, second])[:3] == [first, one, second]
+    assert [missing.id for missing in unanswered([first, one, second])] == ["interrupted-second-a"]
