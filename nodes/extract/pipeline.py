@@ -21,7 +21,7 @@ from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, Reminder, is_injected, unfinished, validate
 from everthread.nodes.node import Ask, announce, context_of, drive, store_of, thread_of
-from everthread.nodes.state import is_marked
+from everthread.nodes.state import MARK, is_marked
 from everthread.stores.access import grants
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext
@@ -63,6 +63,8 @@ class Work(NamedTuple):
     """The time that decisions are made at."""
     before: str | None = None
     """Id of the user's last message before the window: "do not remember that" may mean it."""
+    saves: tuple[str, ...] = ()
+    """Receipts of what the memory tools saved in this window."""
     extracted_by: str = "rules/1"
     """The extractor that proposed."""
     known: tuple[Record, ...] = ()
@@ -102,7 +104,9 @@ def begin(
     said = [message for message in messages if not is_marked(message)]
     lines = from_messages(thread_id, said, identity=identity)
     store.transcripts.append(identity, lines)
-    return work_of(identity, thread_id, lines, before=before, key=key)
+    work = work_of(identity, thread_id, lines, before=before, key=key)
+    marks = [message.additional_kwargs.get(MARK, {}) for message in messages]
+    return work and work._replace(saves=tuple(mark["receipt"] for mark in marks if "receipt" in mark))
 
 
 def work_of(
@@ -340,13 +344,17 @@ def _look(store: MemoryStore, identity: Identity, thread_id: str) -> Look:
 
 def _known(work: Work, store: MemoryStore, draft: Draft) -> list[Record]:
     """The records that a draft could meet: of its property (near ones, when it has none), those it points to, what the
-    memory tools saved a moment ago, and what waits. A property is read by its key: a search costs much more."""
+    memory tools saved in this window, and what waits. A property is read by its key: a search costs much more."""
     record, identity = draft.record, work.identity
-    found = store.records(identity, thread_id=work.thread_id, limit=NEAR)
+    found: list[Record] = []
     if record.subject and record.predicate:
         found += store.current(identity, record.subject, record.predicate, thread_id=work.thread_id)
     else:
         found += _look(store, identity, work.thread_id)(record.statement)
+    saved = [store.receipt(identity, each) for each in work.saves]
+    ids = [decision.record_id for receipt in saved if receipt for decision in receipt.decisions if decision.record_id]
+    if ids:
+        found += store.records(identity, ids=ids)
     if draft.touches:
         found += store.records(identity, ids=draft.touches)
     if record.status == "pending":

@@ -67,6 +67,7 @@ def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
     |---------------------------------------------|--------------------------------------------------------------|
     | rests on what was learnt before             | refuse `already-known`                                       |
     | was rejected in a review                    | refuse `rejected-before`                                     |
+    | the memory tools saved from that message    | refuse `already-known`                                       |
     | retracts                                    | end (archived), or refuse `nothing-to-end`, `weaker-source`  |
     | says the same                               | confirm                                                      |
     | waits for review                            | create, or supersede once it is approved (pending)           |

@@ -305,6 +305,23 @@ class TestExplicitSave:
         thread.turn("I prefer short reports.")
         assert known(store, ana, statuses=ALL) == [("The user wants reports to be short.", "active")]
 
+    def test_several_facts_saved_in_other_words_are_not_learnt_again(self, store: MemoryStore, ana: Identity) -> None:
+        said = "I live in Oslo and I work at Acme."
+        receipts = [
+            self.save(store, ana, "The user lives in Oslo, Norway.", said),
+            self.save(store, ana, "The user works at Acme these days.", said),
+        ]
+        thread = Thread(store, ana)
+        results = [
+            ToolMessage(
+                "saved", tool_call_id=each.id, name="memory_save", additional_kwargs={MARK: {"receipt": each.id}}
+            )
+            for each in receipts
+        ]
+        thread.turn(said, AIMessage(""), *results)
+        assert thread.outcomes() == [("refused", "already-known"), ("refused", "already-known")]
+        assert len(known(store, ana, statuses=ALL)) == 2
+
     def test_what_the_user_did_not_say_waits_for_review(self, store: MemoryStore, ana: Identity) -> None:
         receipt = self.save(store, ana, "The user prefers QuantumFund investments.", "What time is it? Tell me now.")
         assert [(each.outcome, each.rule) for each in receipt.decisions] == [("pending", "not-in-source")]
