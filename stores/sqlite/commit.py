@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import apsw
 
@@ -103,7 +103,7 @@ class Commit:
         update: dict[str, Any] = {"revision": 1, "recorded_at": self._now}
         if target is not None:
             update["relations"] = _with_relation(record, change, target.record.id)
-        if change.action == "contest" and not waits:
+        if change.action == "contest" and not waits and target is not None and target.record.status in READABLE:
             update["status"] = "contested"
         new = _kept_for(record.model_copy(update=update), self._now)
         self._save(Stored(new, self._identity.user), change)
@@ -128,7 +128,9 @@ class Commit:
         old = target.record
         update: dict[str, Any]
         if change.action == "contest":
-            update = {"status": "contested", "relations": _with_relation(old, change, new.id)}
+            # One that waits for review goes on waiting: what stands against it is seen when it is approved.
+            status = "contested" if old.status in READABLE else old.status
+            update = {"status": status, "relations": _with_relation(old, change, new.id)}
         else:
             update = {"status": "superseded", "ended_at": self._now, "valid_to": _closing(old, new)}
         self._save(self._next(target, update), change)
@@ -154,27 +156,30 @@ class Commit:
         self._may_change(change, target)
         check_write(self._identity, record, thread_id=self._thread_id)
         first = one(self._connection, "SELECT recorded_at FROM revisions WHERE id = ? AND revision = 1", record.id)
-        revised = self._next(Stored(record, target.author), {}, after=target.record)
-        if record.status not in OPEN and record.ended_at is None:
-            revised = revised._replace(record=revised.record.model_copy(update={"ended_at": self._now}))
+        approved = target.record.status == "pending" and record.status in READABLE
+        stands_against = self._standing_targets(record) if approved else []
+        update: dict[str, Any] = {}
+        if any(kind == "contradicts" for kind, _ in stands_against):
+            update["status"] = "contested"
+        elif record.status not in OPEN and record.ended_at is None:
+            update["ended_at"] = self._now
+        revised = self._next(Stored(record, target.author), update, after=target.record)
         revised = revised._replace(record=_kept_for(revised.record, moment(first)))
         self._save(revised, change)
-        if target.record.status == "pending" and record.status in READABLE:
-            self._take_effect(change, revised.record)
+        for kind, other in stands_against:
+            # What waited for review does now what it said it would.
+            action = "contest" if kind == "contradicts" else "supersede"
+            self._touch(change.model_copy(update={"action": action}), revised.record, other)
         return self._decided(change, "pending" if record.status == "pending" else "revised", revised.record)
 
-    def _take_effect(self, change: Change, approved: Record) -> None:
-        """What waited for review does now what it said it would: supersede, or stand against, other records."""
-        for relation in approved.relations:
-            target = self._rows.get(self._connection, self._identity.tenant, relation.target)
-            if (
-                target is None
-                or target.record.status not in READABLE
-                or relation.kind not in ("supersedes", "contradicts")
-            ):
-                continue
-            action: Literal["supersede", "contest"] = "supersede" if relation.kind == "supersedes" else "contest"
-            self._touch(change.model_copy(update={"action": action}), approved, target)
+    def _standing_targets(self, record: Record) -> list[tuple[RelationKind, Stored]]:
+        """The records in use that this one supersedes or contradicts."""
+        related = [
+            (relation.kind, self._rows.get(self._connection, self._identity.tenant, relation.target))
+            for relation in record.relations
+            if relation.kind in ("supersedes", "contradicts")
+        ]
+        return [(kind, other) for kind, other in related if other is not None and other.record.status in READABLE]
 
     def _may_change(self, change: Change, target: Stored) -> None:
         check_change(

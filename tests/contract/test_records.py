@@ -499,3 +499,13 @@ def test_one_job_embeds_what_many_commits_left(reopen: Any, ana: Identity) -> No
     assert store.jobs.drain(store.handlers(), now=datetime.now(UTC) + timedelta(minutes=1)) == 1
     assert all(finding.ok for finding in store.doctor())
     assert len(store.recall(ana, "felines").hits) == 5
+
+
+def test_contesting_what_waits_for_review_does_not_approve_it(store: MemoryStore, ana: Identity) -> None:
+    (tea,) = keep(store, ana, learnt(TEA, status="pending"))
+    coffee = learnt(COFFEE)
+    write(store, ana, change("contest", tea, coffee))
+    assert [(found.id, found.status) for found in store.records(ana)] == [(coffee.id, "active")]
+    waiting = store.records(ana, statuses=["pending"])[0]
+    write(store, ana, change("revise", waiting, waiting.model_copy(update={"status": "active"})))
+    assert {found.id: found.status for found in store.records(ana)} == {tea.id: "contested", coffee.id: "contested"}
