@@ -20,7 +20,14 @@ __all__ = ["AT", "Fact", "Score", "exchanges", "facts_of", "ground", "judge", "l
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 """A Wednesday morning."""
 EXCHANGES = Path(__file__).parent.parent / "fixtures" / "extraction.jsonl"
-ROLES: dict[str, Any] = {"user": "user", "assistant": "assistant", "tool": "tool", "web": "tool", "file": "user", "agent": "user"}
+ROLES: dict[str, Any] = {
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "web": "tool",
+    "file": "user",
+    "agent": "user",
+}
 
 
 def lines(*said: str | tuple[str, str] | tuple[str, str, str], thread_id: str = "t1") -> tuple[Evidence, ...]:

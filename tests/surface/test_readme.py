@@ -41,6 +41,6 @@ def test_every_command_in_the_readme_is_registered() -> None:
     from everthread.cli import app
 
     listed = set()
-    for line in re.findall(r"^    everthread (.+?)\s+#", README, re.M):
+    for line in re.findall(r"^    everthread (.+?)(?:\s+#.*)?$", README, re.M):
         listed |= {part.split()[0] for part in line.split("|") if not part.strip().startswith("-")}
     assert listed == {command.name for command in app.registered_commands}
