@@ -59,19 +59,40 @@ DELETES = {
     "records": "DELETE FROM records WHERE id IN (SELECT value FROM json_each(:ids))",
 }
 KEPT_WORDS = (
-    ("records", "SELECT 1 FROM records WHERE instr(body, :word)"),
-    ("records", "SELECT 1 FROM revisions WHERE instr(body, :word) OR instr(reason, :word)"),
-    ("receipts", "SELECT 1 FROM receipts WHERE instr(body, :word)"),
+    ("records", "SELECT tenant, author FROM records WHERE instr(body, :word)"),
+    (
+        "records",
+        """
+        SELECT records.tenant, records.author FROM revisions JOIN records USING (id)
+        WHERE instr(revisions.body, :word) OR instr(revisions.reason, :word)
+        """,
+    ),
+    ("receipts", "SELECT tenant, user FROM receipts WHERE instr(body, :word)"),
     (
         "messages",
-        "SELECT 1 FROM messages WHERE instr(text, CAST(:word AS BLOB)) OR instr(payload, CAST(:word AS BLOB))",
+        """
+        SELECT threads.tenant, threads.user FROM messages JOIN threads USING (thread_id)
+        WHERE instr(text, CAST(:word AS BLOB)) OR instr(payload, CAST(:word AS BLOB))
+        """,
     ),
-    ("artifacts", "SELECT 1 FROM artifacts WHERE instr(text, CAST(:word AS BLOB))"),
-    ("tasks", "SELECT 1 FROM tasks WHERE instr(text, CAST(:word AS BLOB)) OR instr(result, CAST(:word AS BLOB))"),
-    ("waiting inputs", "SELECT 1 FROM inbox WHERE instr(text, CAST(:word AS BLOB))"),
-    ("plain items", "SELECT 1 FROM items WHERE instr(value, :word)"),
+    ("artifacts", "SELECT tenant, user FROM artifacts WHERE instr(text, CAST(:word AS BLOB))"),
+    (
+        "tasks",
+        """
+        SELECT tenant, user FROM tasks
+        WHERE instr(text, CAST(:word AS BLOB)) OR instr(result, CAST(:word AS BLOB))
+        """,
+    ),
+    (
+        "waiting inputs",
+        """
+        SELECT threads.tenant, threads.user FROM inbox JOIN threads USING (thread_id)
+        WHERE instr(text, CAST(:word AS BLOB))
+        """,
+    ),
+    ("plain items", "SELECT NULL, NULL FROM items WHERE instr(value, :word)"),
 )
-"""Where words may legitimately live on: another record, or what was not selected."""
+"""Where words may legitimately live on, and whose they are there: another record, or what was not selected."""
 
 
 ERASED = "the record was erased"
@@ -152,7 +173,7 @@ class Eraser:
             audit.append(connection, identity, "erase", detail, at=at)
         self._index.forget()
         self._rows.forget()
-        kept = self._still_kept(plan.words)
+        kept = self._still_kept(identity, plan.words)
         return receipt.model_copy(
             update={
                 "erased": dict(erased),
@@ -208,7 +229,7 @@ class Eraser:
     def _reachable(self, identity: Identity, plan: Plan, selection: Selection, remains: list[str]) -> list[Source]:
         """The sources whose threads this identity may erase from, with the messages that repeat what was said."""
         reachable: list[Source] = []
-        wanted = [*plan.sources]
+        wanted = _joined([*plan.sources, *self._citing(identity, plan)])
         if selection.thread_id is not None and selection.thread_id not in {source.thread_id for source in wanted}:
             wanted.append(Source(identity.user, selection.thread_id, ()))
         for source in wanted:
@@ -224,6 +245,17 @@ class Eraser:
             found = {message.message_id for message in said if whole or _repeats(message.text, plan.words)}
             reachable.append(source._replace(message_ids=tuple(dict.fromkeys([*source.message_ids, *sorted(found)]))))
         return reachable
+
+    def _citing(self, identity: Identity, plan: Plan) -> Iterator[Source]:
+        """Messages in any thread of this user (for an admin, of who said it too) that repeat the words or cite a record
+        by its id: replies that were made from it."""
+        words = sorted({spelling for word in plan.words for spelling in _spellings(word)})
+        cited = [*words, *(stored.record.id for stored in plan.records)]
+        others = [source.user for source in plan.sources] if "admin" in identity.roles else []
+        for user in dict.fromkeys([identity.user, *others]):
+            owner = Identity(tenant=identity.tenant, user=user)
+            for thread_id, message_id in self._transcripts.mentions(owner, cited) if plan.records else ():
+                yield Source(user, thread_id, (message_id,))
 
     # ----------------------------------------------------------------------------------------------------------- erase
 
@@ -298,28 +330,38 @@ class Eraser:
 
     # ---------------------------------------------------------------------------------------------------------- verify
 
-    def _still_kept(self, words: Sequence[str]) -> list[str]:
-        """Where the words still are, each with the remedy: the tables are asked, and the files' bytes are read."""
+    def _still_kept(self, identity: Identity, words: Sequence[str]) -> list[str]:
+        """Where this identity's words still are, each with the remedy: the tables are asked, and the files' bytes are
+        read.
+
+        That another user or tenant keeps the same words is not this identity's to know. The bytes are theirs then, and
+        prove nothing.
+        """
         try:
             self._database.scrub()
         except StoreError as error:
             return [f"the file's free pages: {error}; run erase again"]
         spellings = {spelling for word in words for spelling in _spellings(word)}
         with self._database.read() as connection:
-            places = {
-                place
+            found = {
+                (place, _is_own(identity, tenant, user))
                 for place, sql in KEPT_WORDS
                 for spelling in spellings
-                if connection.execute(sql, {"word": spelling}).fetchone()
+                for tenant, user in connection.execute(sql, {"word": spelling})
             }
-        kept = [f"the same words in {place} that were not selected" for place in sorted(places)]
-        if not kept:
+        kept = [f"the same words in {place} that were not selected" for place, own in sorted(found) if own]
+        if not found:
             kept = [
                 f"the bytes in {path.name}: another process may still be reading the old state; run erase again"
                 for path in _files_of(self._database.path)
                 if _holds(path, spellings)
             ]
         return kept
+
+
+def _is_own(identity: Identity, tenant: str | None, user: str | None) -> bool:
+    """Whether a row is this identity's, or nobody's; an admin acts for the whole tenant."""
+    return tenant is None or (tenant == identity.tenant and (user == identity.user or "admin" in identity.roles))
 
 
 def _owner_of(identity: Identity, source: Source) -> Identity:
@@ -336,11 +378,19 @@ def _is_visible(identity: Identity, stored: Stored) -> bool:
 
 def _sources(records: Iterable[Stored]) -> list[Source]:
     """The messages that records came from, one entry a thread."""
+    return _joined(
+        Source(stored.author, origin.thread_id, origin.message_ids)
+        for stored in records
+        for origin in (stored.record.provenance, *stored.record.confirmed_by)
+        if origin.thread_id is not None and origin.message_ids
+    )
+
+
+def _joined(sources: Iterable[Source]) -> list[Source]:
+    """The same messages, one entry a thread, each once."""
     found: dict[tuple[str, str], dict[str, None]] = {}
-    for stored in records:
-        for origin in (stored.record.provenance, *stored.record.confirmed_by):
-            if origin.thread_id is not None and origin.message_ids:
-                found.setdefault((stored.author, origin.thread_id), {}).update(dict.fromkeys(origin.message_ids))
+    for source in sources:
+        found.setdefault((source.user, source.thread_id), {}).update(dict.fromkeys(source.message_ids))
     return [Source(user, thread_id, tuple(ids)) for (user, thread_id), ids in found.items()]
 
 

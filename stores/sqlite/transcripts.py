@@ -61,6 +61,15 @@ WHERE thread_id = ?2 AND erased_at IS NULL AND (?3 IS NULL OR message_id IN (SEL
 RETURNING seq
 """
 
+MENTIONS = """
+SELECT messages.thread_id, messages.message_id FROM threads JOIN messages USING (thread_id)
+WHERE threads.tenant = ?1 AND threads.user = ?2 AND messages.erased_at IS NULL AND EXISTS (
+    SELECT 1 FROM json_each(?3)
+    WHERE instr(messages.text, CAST(value AS BLOB)) OR instr(messages.payload, CAST(value AS BLOB))
+)
+ORDER BY messages.seq
+"""
+
 
 class Transcripts:
     """The transcripts of a store. Each message is in the search index from the moment it is kept; its id there is its
@@ -189,6 +198,13 @@ class Transcripts:
             )
         self._index.forget()
         return gone
+
+    def mentions(self, identity: Identity, words: Sequence[str]) -> list[tuple[str, str]]:
+        """(thread id, message id) of this user's messages that hold one of these texts, in their text or their payload,
+        in the order they were said."""
+        with self._database.read() as connection:
+            rows = connection.execute(MENTIONS, (identity.tenant, identity.user, json.dumps(list(words))))
+            return [(str(thread_id), str(message_id)) for thread_id, message_id in rows]
 
     def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
         """Erase these messages, whole, and their index rows; returns how many are gone. They are not appended again.

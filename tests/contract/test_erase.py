@@ -134,6 +134,26 @@ def test_with_its_source_messages_replies_and_checkpoints_go(store: MemoryStore,
     assert store.transcripts.append(ana, messages) == 0
 
 
+def test_with_its_source_replies_in_other_threads_go_too(store: MemoryStore, ana: Identity, ben: Identity) -> None:
+    (record,) = keep(store, ana, learnt(SECRET))
+    store.transcripts.append(ana, [said("m9", "What do I play?")])
+    replies = [
+        said("r1", f"From memory: {SECRET} It is nice.", role="assistant"),
+        said("r2", f"As {record.id} says, the bars one.", role="assistant"),
+    ]
+    elsewhere = [reply.model_copy(update={"thread_id": "t2"}) for reply in replies]
+    store.transcripts.append(ana, elsewhere)
+    others = [reply.model_copy(update={"thread_id": "t3"}) for reply in replies]
+    store.transcripts.append(ben, others)
+    checkpoints = Checkpoints()
+    erasure = store.erase(ana, only(record), reason="asked", with_source=True, threads=checkpoints)
+    assert (erasure.verified, erasure.remains) == (True, ()), "that ben keeps the same words is not ana's to know"
+    assert ("t2", ("r1", "r2"), (SECRET,)) in checkpoints.asked
+    assert store.transcripts.read(ana, "t2") == []
+    assert [message.message_id for message in store.transcripts.read(ana, "t1")] == ["m9"]
+    assert store.transcripts.read(ben, "t3") == others, "what another user was told is theirs to erase"
+
+
 def test_checkpoints_out_of_reach_are_named(store: MemoryStore, ana: Identity) -> None:
     store.transcripts.append(ana, [said("m1", SECRET)])
     (record,) = keep(store, ana, learnt(SECRET))
