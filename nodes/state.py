@@ -15,7 +15,17 @@ from langgraph.channels import DeltaChannel
 from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
 
-__all__ = ["MARK", "MemoryState", "MemoryUpdate", "Reference", "Window", "is_marked", "last_request", "visible"]
+__all__ = [
+    "MARK",
+    "MemoryState",
+    "MemoryUpdate",
+    "Reference",
+    "Window",
+    "is_marked",
+    "last_request",
+    "visible",
+    "with_receipt",
+]
 
 MARK = "everthread"
 """Key in a message's `additional_kwargs` that says we wrote it: a notice, a summary. Never learnt from (R111)."""
@@ -68,6 +78,16 @@ class MemoryState(TypedDict, total=False):
 
 MemoryUpdate = dict[str, Any]
 """A partial update of the state, as a node returns it."""
+
+
+KEPT_RECEIPTS = 20
+"""Receipts that `receipts` holds at most, in a host's graph that does not start its turns with `Restore`."""
+
+
+def with_receipt(state: MemoryState, receipt_id: str | None) -> list[str]:
+    """The receipts of the turn with one more, each once, the newest last."""
+    receipts = [*state.get("receipts", []), *([receipt_id] if receipt_id else [])]
+    return list(dict.fromkeys(receipts))[-KEPT_RECEIPTS:]
 
 
 def visible(state: MemoryState) -> list[AnyMessage]:

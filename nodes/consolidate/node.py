@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 
 from everthread.nodes.consolidate.plan import plan_expiry, plan_merge
 from everthread.nodes.node import Node, Steps, announce, context_of, identity_of, store_of
-from everthread.nodes.state import MemoryState
+from everthread.nodes.state import MemoryState, MemoryUpdate, with_receipt
 from everthread.stores.contract import Job, MemoryStore
 from everthread.stores.identity import Identity, Scope
 from everthread.stores.record import Change, Receipt, Record, now_utc
@@ -23,7 +23,7 @@ class Expire(Node):
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns the receipt's id in `receipts`, or nothing when no record was due."""
         yield from ()
-        return _receipts(runtime, "expire", expire(identity_of(runtime), store_of(runtime)))
+        return _receipts(state, runtime, "expire", expire(identity_of(runtime), store_of(runtime)))
 
 
 class Merge(Node):
@@ -32,8 +32,7 @@ class Merge(Node):
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns the receipt's id in `receipts`, after those of the earlier step."""
         yield from ()
-        update = _receipts(runtime, "merge", merge(identity_of(runtime), store_of(runtime)))
-        return {"receipts": [*state.get("receipts", []), *update["receipts"]]} if update else {}
+        return _receipts(state, runtime, "merge", merge(identity_of(runtime), store_of(runtime)))
 
 
 class Consolidate(Node):
@@ -90,6 +89,6 @@ def _committed(identity: Identity, store: MemoryStore, what: str, changes: Seque
     return store.commit(identity, changes, key=f"{what}:{seen}")
 
 
-def _receipts(runtime: Runtime[Any], event: str, receipt: Receipt | None) -> dict[str, Any]:
+def _receipts(state: MemoryState, runtime: Runtime[Any], event: str, receipt: Receipt | None) -> MemoryUpdate:
     announce(runtime, "consolidate", event, decisions=len(receipt.decisions) if receipt else 0)
-    return {"receipts": [receipt.id]} if receipt else {}
+    return {"receipts": with_receipt(state, receipt.id)} if receipt else {}

@@ -13,7 +13,7 @@ from everthread.nodes.extract.candidate import Extractor
 from everthread.nodes.extract.pipeline import begin, learn, learns
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
-from everthread.nodes.state import MemoryState, is_marked
+from everthread.nodes.state import MemoryState, is_marked, with_receipt
 from everthread.stores.record import now_utc
 
 __all__ = ["Extract", "said_before", "waiting"]
@@ -78,7 +78,7 @@ class Extract(Node):
         if seen is None:
             return {}
         last, receipt = seen
-        return {"flushed_to": last, "receipts": [receipt.id] if receipt else []}
+        return {"flushed_to": last, "receipts": with_receipt(state, receipt.id if receipt else None)}
 
     def _too_early(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
         """By the durable transcript's time of the oldest waiting message, so that every process decides the same."""

@@ -11,10 +11,11 @@ from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from everthread.errors import Conflict, UsageError
+from everthread.nodes.eviction import whole
 from everthread.nodes.extract import wording
 from everthread.nodes.extract.candidate import Candidate, Extractor, Look, Window
 from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve
@@ -98,10 +99,15 @@ def begin(
 ) -> Work | None:
     """Write the messages to the transcript, and make a `Work` of those that can be learnt from; None without any.
 
-    The transcript comes first: it is the durable evidence that extraction rests on. Messages that memory put in itself
-    are neither (R111). A turn at the end that has no answer yet stays for the next window.
+    The transcript comes first: it is the durable evidence that extraction rests on, and holds evicted tool results
+    whole (R42). Messages that memory put in itself are neither (R111). A turn at the end that has no answer yet stays
+    for the next window.
     """
-    said = [message for message in messages if not is_marked(message)]
+    said = [
+        whole(message, identity, store) if isinstance(message, ToolMessage) else message
+        for message in messages
+        if not is_marked(message)
+    ]
     lines = from_messages(thread_id, said, identity=identity)
     store.transcripts.append(identity, lines)
     work = work_of(identity, thread_id, lines, before=before, key=key)

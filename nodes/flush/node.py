@@ -13,7 +13,7 @@ from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.node import said_before, waiting
 from everthread.nodes.extract.pipeline import learn, learns
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
-from everthread.nodes.state import MemoryState
+from everthread.nodes.state import MemoryState, with_receipt
 
 __all__ = ["Flush"]
 
@@ -67,4 +67,4 @@ class Flush(Node):
         if seen is None:
             return {}
         last, receipt = seen
-        return {"flushed_to": last, "receipts": [*state.get("receipts", []), *([receipt.id] if receipt else [])]}
+        return {"flushed_to": last, "receipts": with_receipt(state, receipt.id if receipt else None)}

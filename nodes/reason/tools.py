@@ -13,8 +13,8 @@ from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 
 from everthread.errors import AccessDenied, Conflict, UsageError
+from everthread.nodes.eviction import evict
 from everthread.nodes.node import announce, identity_of, store_of, thread_of
-from everthread.nodes.reason.eviction import evict
 
 __all__ = ["artifact_read", "tool_node"]
 

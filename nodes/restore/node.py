@@ -31,8 +31,8 @@ class Restore(Node):
         self.instructions = instructions
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
-        """Returns `messages` that are new in the thread and `instructions` when they changed; AccessDenied when the
-        thread is another user's."""
+        """Returns `messages` that are new in the thread, `instructions` when they changed, and empty `receipts` for the
+        new turn; AccessDenied when the thread is another user's."""
         yield from ()
         context, store, thread_id = context_of(runtime), store_of(runtime), thread_of(runtime)
         identity = context.identity
@@ -50,6 +50,8 @@ class Restore(Node):
         added += update.pop("messages", [])
         if added:
             update["messages"] = added
+        if state.get("receipts"):
+            update["receipts"] = []  # of the turn before
         announce(
             runtime,
             "restore",

@@ -188,6 +188,17 @@ def test_a_large_tool_result_is_kept_as_an_artifact(home: tuple[MemoryStore, Any
     assert len(result.text) < 10_000
     assert result.text.startswith("head x") and " tail" in result.text
     assert state["messages"][-1].text == "done"
+    assert [said.text for said in store.transcripts.read(ana, "a") if said.role == "tool"] == [
+        "head " + "x" * 60_000 + " tail"
+    ]
+
+
+def test_receipts_are_of_this_turn(home: tuple[MemoryStore, Any], ana: Identity) -> None:
+    store, saver = home
+    agent = create_memory_agent(FakeModel()).compile(checkpointer=saver, store=store)
+    (receipt,) = agent.invoke(ask("I prefer short reports."), at("a"), context=ana)["receipts"]
+    assert store.receipt(ana, receipt) is not None
+    assert agent.invoke(ask("And the weather?"), at("a"), context=ana)["receipts"] == []
 
 
 def test_a_long_thread_is_compacted_and_loses_nothing(home: tuple[MemoryStore, Any], ana: Identity) -> None:

@@ -57,7 +57,7 @@ class Thread:
         return update
 
     def receipt(self) -> Receipt:
-        [receipt_id] = self.state["receipts"]
+        receipt_id = self.state["receipts"][-1]
         receipt = self.store.receipt(self.runtime.context, receipt_id)
         assert receipt is not None
         return receipt

@@ -7,7 +7,7 @@ from langchain_core.messages import ToolMessage
 from support.full_disk import fill_disk
 
 from everthread import Identity
-from everthread.nodes.reason.eviction import EVICTED, Eviction, evict, is_evicted, whole
+from everthread.nodes.eviction import EVICTED, Eviction, evict, is_evicted, whole
 from everthread.stores import MemoryStore, open_store
 
 LONG = "".join(f"line {n}: 数据 {n * n}\n" for n in range(3_000))
