@@ -8,12 +8,15 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from everthread.stores.text import estimate_tokens
+from everthread.stores.text import estimate_tokens, most_tokens
 
-__all__ = ["Counter", "count_tokens"]
+__all__ = ["Counter", "count_tokens", "fits"]
 
 Counter = Callable[[Sequence[BaseMessage]], int]
 """Counts the tokens of messages, such as a model's own `get_num_tokens_from_messages`."""
+
+Measure = Callable[[str], int]
+"""The tokens of a text: about how many, or at most."""
 
 FRAME = 4
 """Tokens of a message's role and delimiters."""
@@ -31,32 +34,44 @@ def count_tokens(messages: Sequence[BaseMessage], counter: Counter | None = None
     """
     if counter is not None:
         return counter(messages)
-    return sum(_estimate(message) for message in messages)
+    return sum(_size(message, estimate_tokens) for message in messages)
 
 
-def _estimate(message: BaseMessage) -> int:
-    words = [message.name or ""]
+def fits(messages: Sequence[BaseMessage], limit: int) -> bool:
+    """Whether the estimate for `messages` is at most `limit`. What is far below it is told from its length alone."""
+    return sum(_size(message, most_tokens) for message in messages) <= limit or count_tokens(messages) <= limit
+
+
+def _size(message: BaseMessage, measure: Measure) -> int:
+    content, besides = message.content, _besides(message)
+    said = measure(content) if isinstance(content, str) else sum(_part(part, measure) for part in content)
+    return FRAME + said + (measure(besides) if besides else 0)
+
+
+def _besides(message: BaseMessage) -> str:
+    """What a message holds besides its content: its name, the calls of tools, the id of the call that it answers."""
+    words = message.name or ""
     if isinstance(message, AIMessage):
-        words += [f"{call['id']}{call['name']}{_json(call['args'])}" for call in message.tool_calls]
-        words += [f"{call['id']}{call['name']}{call['args']}" for call in message.invalid_tool_calls]
+        for call in message.tool_calls:
+            words += f"{call['id']}{call['name']}{_json(call['args'])}"
+        for failed in message.invalid_tool_calls:
+            words += f"{failed['id']}{failed['name']}{failed['args']}"
     elif isinstance(message, ToolMessage):
-        words.append(message.tool_call_id)
-    if isinstance(message.content, str):
-        return FRAME + estimate_tokens(message.content) + estimate_tokens("".join(words))
-    return FRAME + sum(_part(part) for part in message.content) + estimate_tokens("".join(words))
+        words += message.tool_call_id
+    return words
 
 
-def _part(part: str | dict[Any, Any]) -> int:
+def _part(part: str | dict[Any, Any], measure: Measure) -> int:
     if isinstance(part, str):
-        return estimate_tokens(part)
+        return measure(part)
     kind = part.get("type")
     if kind in REPEATED:
         return 0
     for key in ("text", "thinking", "reasoning"):
         if isinstance(part.get(key), str):
-            return estimate_tokens(part[key])
+            return measure(part[key])
     if kind in ("reasoning", "non_standard"):
-        return estimate_tokens(_json(part))
+        return measure(_json(part))
     return MEDIA
 
 

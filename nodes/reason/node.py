@@ -12,11 +12,12 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
 from everthread.errors import UsageError
-from everthread.nodes.compact.budget import count_tokens
+from everthread.nodes.compact.budget import fits
 from everthread.nodes.models import checked, is_overflow
 from everthread.nodes.node import Ask, Node, Steps, announce, context_of, store_of
 from everthread.nodes.reason.request import request
 from everthread.nodes.state import MemoryState
+from everthread.stores.text import estimate_tokens
 
 __all__ = ["Reason"]
 
@@ -48,7 +49,7 @@ class Reason(Node):
     ) -> None:
         self.system_prompt = system_prompt
         self.max_tokens = max_tokens or _limit_of(model)
-        self.tool_tokens = count_tokens([]) + sum(_tool_tokens(tool) for tool in tools)
+        self.tool_tokens = sum(_tool_tokens(tool) for tool in tools)
         try:
             self.model = model.bind_tools(list(tools)) if tools else model
         except NotImplementedError as error:
@@ -61,7 +62,7 @@ class Reason(Node):
         """Returns the reply in `messages`, or `window` with the overflow noted."""
         messages = request(state, runtime, system_prompt=self.system_prompt)
         last = str(messages[-1].id) if messages else ""
-        announce(runtime, "reason", "asking", messages=len(messages), tokens=self._tokens(messages))
+        announce(runtime, "reason", "asking", messages=len(messages))
         try:
             reply = yield Ask(self.model, messages)
         except Exception as error:
@@ -79,10 +80,8 @@ class Reason(Node):
 
     def over_budget(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
         """Whether the next request would take more than `max_tokens`."""
-        return self._tokens(request(state, runtime, system_prompt=self.system_prompt)) > self.max_tokens
-
-    def _tokens(self, messages: Sequence[Any]) -> int:
-        return count_tokens(messages) + self.tool_tokens
+        messages = request(state, runtime, system_prompt=self.system_prompt)
+        return not fits(messages, self.max_tokens - self.tool_tokens)
 
 
 def overflowed(state: MemoryState) -> bool:
@@ -104,6 +103,4 @@ def _limit_of(model: BaseChatModel) -> int:
 
 
 def _tool_tokens(tool: BaseTool) -> int:
-    from everthread.stores.text import estimate_tokens
-
     return estimate_tokens(f"{tool.name} {tool.description} {tool.tool_call_schema}")

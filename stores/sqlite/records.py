@@ -101,7 +101,7 @@ class Records:
             raise UsageError("record: give a revision or as_of, not both")
         with self._database.read() as connection:
             stored = self._visible(connection, identity, record_id)
-            if stored is None or (revision is None and as_of is None):
+            if stored is None or (as_of is None and revision in (None, stored.record.revision)):
                 return stored and stored.record
             revisions = self._revisions(connection, identity, stored)
         if revision is not None:

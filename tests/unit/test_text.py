@@ -3,8 +3,10 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from everthread.stores.text import cjk_share, estimate_tokens, normalise, query_terms, terms
+from everthread.stores.text import cjk_share, estimate_tokens, most_tokens, normalise, query_terms, terms
 
 
 def test_latin_words_are_lowered_and_stemmed() -> None:
@@ -83,6 +85,11 @@ def test_the_estimate_is_within_a_quarter_of_a_tokenizer(text: str, counted: int
 
 def test_the_estimate_of_nothing_is_zero_and_of_anything_is_not() -> None:
     assert [estimate_tokens(text) for text in ("", " ", "a", "\ud800", "🎉")] == [0, 1, 1, 1, 3]
+
+
+@given(st.text(max_size=40))
+def test_the_estimate_is_never_above_the_most_that_the_length_allows(text: str) -> None:
+    assert estimate_tokens(text) <= most_tokens(text)
 
 
 def test_normalising_folds_case_width_and_white_space_only() -> None:
