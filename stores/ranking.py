@@ -142,8 +142,11 @@ class Dropped(NamedTuple):
     """Such as "says the same as mem_1f0c"."""
 
 
-def collapse(ranked: Sequence[tuple[Record, float]]) -> tuple[list[tuple[Record, float]], list[Dropped]]:
+def collapse(
+    ranked: Sequence[tuple[Record, float]], *, most: int | None = None
+) -> tuple[list[tuple[Record, float]], list[Dropped]]:
     """The records without near-duplicates, in the order given, and those that were dropped, each with the reason.
+    `most`: how many to keep; what comes after is not looked at.
 
     Two records say the same when their words are the same but for articles, case and punctuation, or when subject,
     predicate and value are; and when also every number, date and negation is. "5 years" and "6 years" are two facts,
@@ -153,6 +156,8 @@ def collapse(ranked: Sequence[tuple[Record, float]]) -> tuple[list[tuple[Record,
     dropped: list[Dropped] = []
     seen: dict[tuple[object, ...], str] = {}
     for record, score in ranked:
+        if len(kept) == most:
+            break
         keys = _keys(record)
         same = next((seen[key] for key in keys if key in seen), None)
         if same is None:

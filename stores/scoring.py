@@ -419,20 +419,25 @@ class _Keywords:
         self._window_norm = _length_norm(threads.windowed(body) + date, B_WINDOW)
 
     def score(self, query: dict[int, float]) -> tuple[Floats, Floats, Floats]:
-        """(BM25 of the document, BM25 of its window, share of the query's term weight that the document contains)."""
+        """(BM25 of the document, BM25 of its window, share of the query's term weight that the document contains).
+
+        Without threads there are no windows: zeros.
+        """
         own = np.zeros(self._count, np.float32)
         window = np.zeros(self._count, np.float32)
         covered = np.zeros(self._count, np.float32)
         asked: list[float] = []
-        for term, weight in query.items():
+        bodies, dates = self._body.find(query), self._date.find(query)
+        for weight, body, date in zip(query.values(), bodies, dates, strict=True):
             counts = np.zeros(self._count, np.float32)
-            self._body.add_to(counts, term)
-            near = self._threads.windowed(counts) if self._threads.exist else counts.copy()
-            self._date.add_to(counts, term)
-            self._date.add_to(near, term)
+            counts[body.rows] = body.counts
+            if self._threads.exist:
+                near = self._threads.windowed(counts)
+                near[date.rows] += date.counts
+                self._add(window, near, self._window_norm, weight, np.flatnonzero(near))
+            counts[date.rows] += date.counts
             hits = np.flatnonzero(counts)
             self._add(own, counts, self._own_norm, weight, hits)
-            self._add(window, near, self._window_norm, weight, np.flatnonzero(near))
             rarity = weight * _idf(self._count + RARITY_PRIOR, len(hits))
             asked.append(rarity)
             covered[hits] += rarity
@@ -459,8 +464,15 @@ def _length_norm(lengths: Floats, b: float) -> Floats:
     return np.asarray(K1 * (1 - b + b * lengths / max(1e-9, float(lengths.mean()))), np.float32)
 
 
+class _Found(NamedTuple):
+    """Which documents contain a term, and how often each does."""
+
+    rows: NDArray[np.int64]
+    counts: Floats
+
+
 class _Postings:
-    """Which documents contain a term, and how often."""
+    """Where the terms of some documents are."""
 
     def __init__(self, terms: list[NDArray[np.uint32]], counts: list[NDArray[np.uint16]]) -> None:
         flat = np.concatenate(terms)
@@ -469,10 +481,11 @@ class _Postings:
         self._rows = np.repeat(np.arange(len(terms)), [len(row) for row in terms])[order]
         self._counts = np.concatenate(counts)[order].astype(np.float32)
 
-    def add_to(self, counts: Floats, term: int) -> None:
-        """Add how often each document contains the term."""
-        first, last = np.searchsorted(self._terms, [term, term + 1])
-        counts[self._rows[first:last]] += self._counts[first:last]
+    def find(self, terms: Iterable[int]) -> list[_Found]:
+        """Where each of these terms is, in their order."""
+        asked = np.array(list(terms), np.uint32)  # numpy would convert all that it searches to another type
+        ends = zip(np.searchsorted(self._terms, asked), np.searchsorted(self._terms, asked, "right"), strict=True)
+        return [_Found(self._rows[first:last], self._counts[first:last]) for first, last in ends]
 
 
 class _Dense:

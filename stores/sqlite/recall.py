@@ -349,8 +349,9 @@ def _weighed(
         )
         candidates[record.id] = Candidate(record, round(weighed, 4), signals, brought_by)
     ranked = sorted(candidates.values(), key=lambda c: (-c.score, -c.record.recorded_at.timestamp(), c.record.id))
-    kept, duplicates = collapse([(candidate.record, candidate.score) for candidate in ranked])
-    shown = [candidates[record.id] for record, score in (kept if asked.explain else kept[: asked.limit]) if score > 0]
+    most = None if asked.explain else asked.limit
+    kept, duplicates = collapse([(candidate.record, candidate.score) for candidate in ranked], most=most)
+    shown = [candidates[record.id] for record, score in kept if score > 0]
     hits = [_hit(candidate, _why(candidate)) for candidate in shown]
     same = [_hit(candidates[duplicate.record.id], f"dropped: it {duplicate.reason}") for duplicate in duplicates]
     far = [_hit(candidates[record.id], FAR) for record, score in kept if score <= 0]

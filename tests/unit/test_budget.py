@@ -55,6 +55,10 @@ def test_a_models_own_counter_is_used_when_given() -> None:
 
 def test_a_request_fits_up_to_its_estimate_and_no_further() -> None:
     call = {"name": "search", "args": {"query": "四川菜"}, "id": "call_1"}
-    messages = [HumanMessage("What is near? 🎉" * 5), AIMessage("", tool_calls=[call]), ToolMessage("好", tool_call_id="1")]
+    messages = [
+        HumanMessage("What is near? 🎉" * 5),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage("好", tool_call_id="1"),
+    ]
     size = count_tokens(messages)
     assert [fits(messages, limit) for limit in (size - 1, size, 100 * size)] == [False, True, True]

@@ -208,6 +208,17 @@ def test_what_happened_on_two_days_is_no_duplicate() -> None:
     assert collapse(ranked) == (ranked, [])
 
 
+def test_only_as_many_are_kept_as_are_asked_for_and_duplicates_take_no_place() -> None:
+    tea, same, rice, fish = (
+        record(text) for text in ("Ana likes tea.", "Ana likes tea", "Ana likes rice.", "Ana likes fish.")
+    )
+    ranked = [(tea, 0.9), (same, 0.8), (rice, 0.7), (fish, 0.6)]
+    assert collapse(ranked, most=2) == (
+        [(tea, 0.9), (rice, 0.7)],
+        [Dropped(same, 0.8, f"says the same as {tea.id}")],
+    )
+
+
 # ------------------------------------------------------------------------------------------------------------ the floor
 
 
