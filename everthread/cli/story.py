@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from everthread.stores.identity import Identity
@@ -34,23 +36,27 @@ CORRECTION = "Actually, we decided to use CockroachDB for the billing database b
 CHINESE = "请记住：我的同事叫小林，她负责支付模块。"
 
 
+Step = Callable[[Path, Console], None]
+"""A step of the story: what it shows is its docstring."""
+
+
 class NotShown(Exception):
     """A step of the demo did not happen as it should."""
 
 
-def run(console: Console) -> None:
-    """Tell the whole story on `console`; raises NotShown at the first step that fails."""
+def run(console: Console, steps: Sequence[Step] | None = None) -> None:
+    """Tell the whole story on `console`, or these steps of it; raises NotShown at the first that fails."""
+    steps = STEPS if steps is None else steps
     with tempfile.TemporaryDirectory(prefix="everthread-demo-") as home:
-        for number, step in enumerate(STEPS, start=1):
+        for number, step in enumerate(steps, start=1):
             console.print(f"\n[bold]{number}. {step.__doc__}[/bold]")
             step(Path(home), console)
-    console.print(f"\n[bold green]All {len(STEPS)} steps were shown and checked.[/bold green]")
+    console.print(f"\n[bold green]All {len(steps)} steps were shown and checked.[/bold green]")
 
 
 def states_a_preference(home: Path, console: Console) -> None:
     """Thread "planning": ana states a preference, a decision and, in Chinese, a fact."""
-    for said in (PREFERENCE, DECISION, CHINESE):
-        _shown(console, "ana", said, _elsewhere(home, ANA, "planning", said))
+    _talk(console, "ana", _elsewhere(home, ANA, "planning", PREFERENCE, DECISION, CHINESE))
     with _store(home) as store:
         records = store.records(ANA)
         table = Table("kept", "type", "owner", "authority", "written because")
@@ -67,7 +73,7 @@ def survives_a_kill(home: Path, console: Console) -> None:
     console.print(f"ana: {STANDING}")
     _killed_while_answering(home, ANA, "planning", STANDING)
     console.print("[red]kill -9 while the model was answering[/red]")
-    state = _elsewhere(home, ANA, "planning", None)
+    (state,) = _elsewhere(home, ANA, "planning", None)
     console.print(f"resumed in another process: {state['reply'].splitlines()[0]}")
     _check(state["said"].count(STANDING) == 1, "the message that was being answered should be there once")
     _check(len(state["said"]) == 4, f"ana said four things, the thread has {len(state['said'])}")
@@ -81,20 +87,22 @@ def recalls_in_another_thread(home: Path, console: Console) -> None:
     """Thread "review", another process: what was said in "planning" is used, with source and date."""
     with _store(home) as store:
         day = f"{store.records(ANA)[0].provenance.observed_at:%Y-%m-%d}"
-    for asked, wanted in (
-        ("How do I like my reports?", "short reports"),
-        ("Which database did we decide on for billing?", "PostgreSQL"),
-        ("谁负责支付模块？", "小林"),
-    ):
-        state = _elsewhere(home, ANA, "review", asked)
-        _shown(console, "ana", asked, state)
-        _check(wanted in state["reply"], f"the answer should say {wanted!r}")
+    wanted = {
+        "How do I like my reports?": "short reports",
+        "Which database did we decide on for billing?": "PostgreSQL",
+        "谁负责支付模块？": "小林",
+    }
+    states = _elsewhere(home, ANA, "review", *wanted)
+    _talk(console, "ana", states)
+    for state, word in zip(states, wanted.values(), strict=True):
+        _check(word in state["reply"], f"the answer should say {word!r}")
         _check(day in state["reply"] and "planning" in state["reply"], "the answer should cite thread and date")
 
 
 def corrects_with_history(home: Path, console: Console) -> None:
     """A correction supersedes, and the history stays."""
-    _shown(console, "ana", CORRECTION, _elsewhere(home, ANA, "review", CORRECTION))
+    corrected, state = _elsewhere(home, ANA, "review", CORRECTION, "Which database did we decide on for billing?")
+    _talk(console, "ana", [corrected])
     with _store(home) as store:
         new = _one(store, "CockroachDB")
         (relation,) = [each for each in new.relations if each.kind == "supersedes"]
@@ -104,14 +112,14 @@ def corrects_with_history(home: Path, console: Console) -> None:
             table.add_row(str(record.revision), record.status, record.statement, f"{record.recorded_at:%H:%M:%S}")
         console.print(table)
         _check(history[-1].status == "superseded", "the old decision should be superseded")
-    state = _elsewhere(home, ANA, "review", "Which database did we decide on for billing?")
+    _talk(console, "ana", [state])
     _check("CockroachDB" in state["reply"] and "PostgreSQL" not in state["reply"], "only the new decision is recalled")
 
 
 def shows_nothing_to_others(home: Path, console: Console) -> None:
     """Another user sees nothing."""
-    state = _elsewhere(home, BEN, "review", "Which database did we decide on for billing?")
-    _shown(console, "ben", "Which database did we decide on for billing?", state)
+    (state,) = _elsewhere(home, BEN, "review", "Which database did we decide on for billing?")
+    _talk(console, "ben", [state])
     _check(state["recalled"] == 0, "ben must recall nothing")
     with _store(home) as store:
         _check(
@@ -120,26 +128,52 @@ def shows_nothing_to_others(home: Path, console: Console) -> None:
 
 
 def compacts_a_long_thread(home: Path, console: Console) -> None:
-    """A long thread is flushed and compacted, and no message is lost."""
-    from everthread.graphs import create_memory_agent
+    """A long thread is flushed and compacted while its task runs, and no message is lost."""
+    from langchain_core.messages import AIMessage
+    from langchain_core.tools import tool
+    from pydantic import Field
 
+    from everthread.graphs import create_memory_agent
+    from everthread.nodes.reason import OfflineModel
+
+    @tool
+    def load_test(day: int) -> str:
+        """Run the load test of a day."""
+        return f"Day {day}: {day * 100} users, no errors. " + "Every graph was looked at twice. " * 40
+
+    class Tester(OfflineModel):
+        days: list[int] = Field(default_factory=lambda: list(range(1, 13)))
+
+        def _answer(self, messages: Any) -> AIMessage:
+            if not self.days:
+                return AIMessage(content="All twelve days were tested without errors.")
+            day = self.days.pop(0)
+            call = {"name": "load_test", "args": {"day": day}, "id": f"call_{day}", "type": "tool_call"}
+            return AIMessage(content="", tool_calls=[call])
+
+    config = _config(ANA, "marathon")
     with _store(home) as store, _threads(home) as saver:
-        agent = create_memory_agent(max_tokens=2_000, keep_tokens=700).compile(checkpointer=saver, store=store)
-        config = _config(ANA, "marathon")
-        seen: list[str] = []
-        for day in range(1, 15):
-            said = f"Day {day}: the load test ran with {day * 100} users. " + "We looked at every graph twice. " * 12
-            for event in agent.stream(_input(said), config, context=ANA, stream_mode="custom"):
-                if event["node"] in ("flush", "compact"):
-                    seen.append(f"day {day}: {event['node']} {event['event']}")
+        agent = create_memory_agent(Tester(), [load_test], max_tokens=3_000, keep_tokens=800).compile(
+            checkpointer=saver, store=store
+        )
+        task = "Run the load test of each day. We decided to test twelve days because the sale lasts that long."
+        seen = [
+            event
+            for event in agent.stream(_input(task), config, context=ANA, stream_mode="custom")
+            if event["node"] in ("flush", "compact") and event["event"] in ("flushed", "compacted")
+        ]
         state = agent.get_state(config).values
-    console.print("; ".join(seen[:4]) + (" ..." if len(seen) > 4 else ""))
-    humans = [message for message in state["messages"] if message.type == "human"]
+        summary = store.artifacts.get(ANA, state["window"]["summary"])
+    console.print(f"ana: {task}", highlight=False)
+    console.print(", ".join(f"{event['node']}: {event['messages']} messages" for event in seen))
+    console.print(f"[dim]summary: {escape(summary.text[:200]) if summary else ''}...[/dim]", highlight=False)
+    results = [message for message in state["messages"] if message.type == "tool"]
     console.print(
-        f"{len(state['messages'])} messages kept, the model's view starts at {state['window']['cut'][:13]}..."
+        f"{len(results)} results are kept; the model's view starts at message {state['window']['cut'][:18]}..."
     )
-    _check(len(humans) == 14, "compaction must not lose a message")
-    _check(bool(state["window"].get("summary")), "the thread should have a summary")
+    _check({event["node"] for event in seen} == {"flush", "compact"}, "the thread should be flushed and compacted")
+    _check(len(results) == 12, f"compaction must not lose a message, {len(results)} results of 12 are there")
+    _check(state["messages"][-1].text.startswith("All twelve"), "the task should have been finished")
 
 
 def explains_a_recall(home: Path, console: Console) -> None:
@@ -168,11 +202,11 @@ def forgets_with_a_receipt(home: Path, console: Console) -> None:
         console.print(f"{receipt.id}: {receipt.erased}, verified: {receipt.verified}, remains: {list(receipt.remains)}")
         _check(receipt.verified and receipt.record_ids == (record.id,), "the erasure should be verified")
         _check(store.record(ANA, record.id) is None, "the record should be gone")
-    state = _elsewhere(home, ANA, "review", "谁负责支付模块？")
+    (state,) = _elsewhere(home, ANA, "review", "谁负责支付模块？")
     _check("小林" not in state["reply"], "what was erased must not be recalled")
 
 
-STEPS: tuple[Callable[[Path, Console], None], ...] = (
+STEPS: tuple[Step, ...] = (
     states_a_preference,
     survives_a_kill,
     recalls_in_another_thread,
@@ -189,9 +223,10 @@ def _check(shown: bool, otherwise: str) -> None:
         raise NotShown(otherwise)
 
 
-def _shown(console: Console, who: str, said: str, state: dict[str, Any]) -> None:
-    console.print(f"{who}: {said}", highlight=False)
-    console.print(f"[dim]agent: {state['reply']}[/dim]", highlight=False)
+def _talk(console: Console, who: str, states: list[dict[str, Any]]) -> None:
+    for state in states:
+        console.print(f"{who}: {state['said'][-1]}", highlight=False)
+        console.print(f"[dim]agent: {escape(state['reply'])}[/dim]", highlight=False)
 
 
 def _one(store: MemoryStore, word: str) -> Any:
@@ -229,26 +264,25 @@ def _threads(home: Path) -> Iterator[Any]:
 # Turns in processes of their own -------------------------------------------------------------------------------------
 
 
-def _elsewhere(home: Path, identity: Identity, thread: str, said: str | None) -> dict[str, Any]:
-    """One turn in another process; `said` None resumes a turn that was interrupted. What the turn led to."""
+def _elsewhere(home: Path, identity: Identity, thread: str, *said: str | None) -> list[dict[str, Any]]:
+    """Turns in another process, and what each led to; None resumes a turn that was interrupted."""
     ours, theirs = _spawning.Pipe()
-    child = _spawning.Process(target=_turn, args=(str(home), identity, thread, said, False, theirs))
+    child = _spawning.Process(target=_turns, args=(str(home), identity, thread, said, False, theirs))
     child.start()
     theirs.close()
     try:
-        state: dict[str, Any] = ours.recv()
+        return [ours.recv() for _ in said]
     except EOFError:
         raise NotShown(f"the process of thread {thread!r} ended without an answer") from None
     finally:
         child.join()
         ours.close()
-    return state
 
 
 def _killed_while_answering(home: Path, identity: Identity, thread: str, said: str) -> None:
     """Start a turn in another process and kill it hard once the model has been asked."""
     ours, theirs = _spawning.Pipe()
-    child = _spawning.Process(target=_turn, args=(str(home), identity, thread, said, True, theirs))
+    child = _spawning.Process(target=_turns, args=(str(home), identity, thread, (said,), True, theirs))
     child.start()
     theirs.close()
     ours.recv()
@@ -257,28 +291,29 @@ def _killed_while_answering(home: Path, identity: Identity, thread: str, said: s
     ours.close()
 
 
-def _turn(home: str, identity: Identity, thread: str, said: str | None, hang: bool, answer: Connection) -> None:
-    """The other process: opens the home, takes the turn, sends what it led to. With `hang` it never gets an answer."""
+def _turns(
+    home: str, identity: Identity, thread: str, said: Sequence[str | None], hang: bool, answer: Connection
+) -> None:
+    """The other process: takes the turns and sends what each led to. With `hang` the model never answers."""
     from everthread.graphs import create_memory_agent
     from everthread.nodes.reason import OfflineModel
 
     class HangingModel(OfflineModel):
         def _generate(self, *args: Any, **kwargs: Any) -> Any:
-            import time
-
             answer.send("asked")
             time.sleep(600)
 
     with _store(Path(home)) as store, _threads(Path(home)) as saver:
         agent = create_memory_agent(HangingModel() if hang else None).compile(checkpointer=saver, store=store)
-        state = agent.invoke(_input(said) if said else None, _config(identity, thread), context=identity)
-        answer.send(
-            {
-                "reply": state["messages"][-1].text,
-                "said": [message.text for message in state["messages"] if message.type == "human"],
-                "recalled": len(state.get("recalled", [])),
-            }
-        )
+        for text in said:
+            state = agent.invoke(_input(text) if text else None, _config(identity, thread), context=identity)
+            answer.send(
+                {
+                    "reply": state["messages"][-1].text,
+                    "said": [message.text for message in state["messages"] if message.type == "human"],
+                    "recalled": len(state.get("recalled", [])),
+                }
+            )
 
 
 _spawning = multiprocessing.get_context("spawn")
