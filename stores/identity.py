@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from everthread.errors import AccessDenied, UsageError
 
@@ -19,10 +19,12 @@ __all__ = [
     "Frozen",
     "Identity",
     "Label",
+    "Memory",
     "MemoryContext",
     "Owner",
     "Scope",
     "Within",
+    "complaint",
     "identity_from",
     "owners_of",
     "within_holds",
@@ -30,6 +32,9 @@ __all__ = [
 
 NAMESPACE_ROOT = "everthread"
 """First label of every namespace that holds records. ("memories" is common in users' code and in langmem.)"""
+
+Memory = Literal["on", "read", "off"]
+"""Whether a run or thread recalls and learns, only recalls, or neither (R288)."""
 
 Owner = Literal["session", "user", "agent", "project", "team", "organization"]
 """Whose a memory is (R153), from the narrowest to the widest."""
@@ -41,7 +46,8 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-def _label(text: str) -> str:
+def sound_text(text: str) -> str:
+    """The text if it can be stored and shown anywhere; ValueError when it is empty, or has a NUL or a lone surrogate."""
     if not text.strip():
         raise ValueError("must not be empty")
     if "\x00" in text:
@@ -53,7 +59,8 @@ def _label(text: str) -> str:
     return text
 
 
-Label = Annotated[str, Field(max_length=512), AfterValidator(_label)]
+MAX_LABEL = 512
+Label = Annotated[str, Field(max_length=MAX_LABEL), AfterValidator(sound_text)]
 """A name chosen by the host: not empty, no NUL, at most 512 characters."""
 
 
@@ -87,7 +94,7 @@ class MemoryContext(Frozen):
 
     identity: Identity
     """On whose behalf the turn runs."""
-    memory: Literal["on", "read", "off"] = "on"
+    memory: Memory = "on"
     """Per run: `read` recalls but learns nothing and keeps no transcript, `off` does neither (R288)."""
     as_of: AwareDatetime | None = None
     """Recall memory as it was known at this time. Set by the gate when an old checkpoint is replayed or forked."""
@@ -170,8 +177,19 @@ def memory_context(context: Any) -> MemoryContext:
 def _parsed(fields: dict[str, Any]) -> MemoryContext:
     try:
         return MemoryContext.model_validate(fields)
-    except ValueError as error:
-        raise AccessDenied(f"the run's context is not an identity: {error}") from error
+    except ValidationError as error:
+        raise AccessDenied(
+            f"the run's context is not an identity: {complaint(error)}; "
+            'pass context=Identity(tenant="...", user="...") to invoke or stream'
+        ) from error
+
+
+def complaint(error: ValidationError) -> str:
+    """What pydantic found wrong, in one line: "user: must not be empty". The input is not repeated."""
+    return "; ".join(
+        ": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"].removeprefix("Value error, "))))
+        for each in error.errors(include_input=False, include_url=False)
+    )
 
 
 def owners_of(identity: Identity, thread_id: str | None = None) -> tuple[tuple[Owner, str], ...]:
@@ -199,8 +217,10 @@ def within_holds(within: Within, identity: Identity, thread_id: str | None = Non
 
 def thread_name_check(name: str) -> str:
     """`name` when it can name a thread; raises UsageError otherwise."""
+    if len(name) > MAX_LABEL:
+        raise UsageError(f"thread name {name[:40]!r}... is longer than {MAX_LABEL} characters; shorten it")
     try:
-        return _label(name)
+        return sound_text(name)
     except ValueError as error:
         raise UsageError(f"thread name {name!r} {error}") from None
 

@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from everthread.stores import display
-from everthread.stores.identity import Frozen, Label, Scope
+from everthread.stores.identity import Frozen, Label, Scope, sound_text
 
 __all__ = [
     "Authority",
@@ -180,19 +180,7 @@ def _specifier(text: str) -> str:
     return text
 
 
-def _sound_text(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be empty")
-    if "\x00" in text:
-        raise ValueError("must not contain a NUL character")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("must be valid Unicode (it has a lone surrogate)") from None
-    return text
-
-
-Text = Annotated[str, AfterValidator(_sound_text)]
+Text = Annotated[str, AfterValidator(sound_text)]
 """Text that can be stored and shown anywhere: not empty, no NUL, no lone surrogate."""
 
 
