@@ -21,6 +21,7 @@ from langgraph._internal._constants import CONFIG_KEY_RUNTIME, CONFIG_KEY_TASK_I
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import StateUpdate
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
@@ -102,10 +103,12 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """What the call is about to enter; None inside another graph's run, which has entered already."""
         merged = ensure_config(self.config, config)
         configurable = merged["configurable"]
-        if CONFIG_KEY_TASK_ID in configurable:
+        # A server hands store and context over in a runtime. What its client put into `configurable` is plain data, so
+        # only the object counts.
+        handed = configurable.get(CONFIG_KEY_RUNTIME)
+        runtime = handed if isinstance(handed, Runtime) else None
+        if CONFIG_KEY_TASK_ID in configurable and runtime is not None:
             return None
-        # A server hands store and context over in a runtime.
-        runtime = configurable.get(CONFIG_KEY_RUNTIME)
         thread_id = configurable.get("thread_id")
         return Entry(
             thread_id=None if thread_id is None else str(thread_id),

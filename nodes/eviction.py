@@ -68,7 +68,13 @@ def is_oversized(message: ToolMessage, limit: int = LIMIT) -> bool:
 
 def is_evicted(message: ToolMessage) -> bool:
     """Whether only the head and the tail of the result are left in the message."""
-    return EVICTED in message.additional_kwargs
+    return _whole_id(message) is not None
+
+
+def _whole_id(message: ToolMessage) -> str | None:
+    mark = message.additional_kwargs.get(EVICTED)
+    artifact = mark.get("artifact") if isinstance(mark, dict) else None
+    return artifact if isinstance(artifact, str) else None  # a tool may put anything there
 
 
 def shortened(message: ToolMessage, artifact: str, preview: int = PREVIEW) -> ToolMessage:
@@ -92,9 +98,8 @@ def shortened(message: ToolMessage, artifact: str, preview: int = PREVIEW) -> To
 def whole(message: ToolMessage, identity: Identity, store: MemoryStore) -> ToolMessage:
     """The message as the tool returned it, for the transcript (R42); as it is when it was not evicted, or when the
     whole text has been erased since."""
-    if not is_evicted(message):
-        return message
-    artifact = store.artifacts.get(identity, message.additional_kwargs[EVICTED]["artifact"])
+    kept_as = _whole_id(message)
+    artifact = store.artifacts.get(identity, kept_as) if kept_as else None
     if artifact is None:
         return message
     kept = {key: value for key, value in message.additional_kwargs.items() if key != EVICTED}

@@ -18,11 +18,23 @@ from langgraph.store.base import BaseStore
 from langgraph.types import Command
 
 from everthread.errors import UsageError
-from everthread.nodes.state import MemoryState, MemoryUpdate
+from everthread.nodes.state import MemoryState, MemoryUpdate, NodeInput
 from everthread.stores.contract import MemoryStore
-from everthread.stores.identity import Identity, MemoryContext, identity_from, memory_context
+from everthread.stores.identity import Identity, Memory, MemoryContext, identity_from, memory_context
 
-__all__ = ["Ask", "Node", "Steps", "announce", "context_of", "identity_of", "runtime_for", "store_of", "thread_of"]
+__all__ = [
+    "Ask",
+    "Node",
+    "Steps",
+    "announce",
+    "context_of",
+    "identity_of",
+    "memory_of",
+    "named_thread",
+    "runtime_for",
+    "store_of",
+    "thread_of",
+]
 
 Outcome = MemoryUpdate | Command[str]
 
@@ -46,8 +58,10 @@ class Node(Runnable[MemoryState, Outcome]):
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """The node's logic: yields `Ask`s, returns a partial update of the state."""
 
-    def __call__(self, state: MemoryState, runtime: Runtime[Any]) -> Outcome:
-        """Run the step and return its update. `runtime` carries context and store; see `runtime_for`."""
+    def __call__(self, state: NodeInput, runtime: Runtime[Any]) -> Outcome:
+        """Run the step and return its update. `runtime` carries context and store; see `runtime_for`.
+
+        LangGraph takes the node's input schema from this signature, and adds the channels that the graph lacks."""
         outcome: Outcome = drive(self.steps(state, runtime))
         return outcome
 
@@ -139,15 +153,31 @@ def store_of(runtime: RunRuntime) -> MemoryStore:
     )
 
 
+def memory_of(runtime: RunRuntime) -> Memory:
+    """Whether this run may learn (`on`), only recall (`read`), or neither (`off`): the stricter of what was chosen for
+    the run and for its thread (R288)."""
+    context, thread_id = context_of(runtime), named_thread(runtime)
+    if context.memory == "off" or thread_id is None:
+        return context.memory
+    chosen = store_of(runtime).transcripts.memory_of(context.identity, thread_id)
+    return next(each for each in ("off", "read", "on") if each in (context.memory, chosen))
+
+
 def thread_of(runtime: RunRuntime) -> str:
     """The run's thread id; UsageError when the run has none."""
-    thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
+    thread_id = named_thread(runtime)
     if not thread_id:
         raise UsageError(
             'the run has no thread id; pass config={"configurable": {"thread_id": "..."}}, '
             "and compile the graph with a checkpointer"
         )
     return thread_id
+
+
+def named_thread(runtime: RunRuntime) -> str | None:
+    """The run's thread id, as text even when the host numbers its threads; None when it has none."""
+    thread_id: object = runtime.execution_info.thread_id if runtime.execution_info else None
+    return None if thread_id is None else str(thread_id)
 
 
 def runtime_for(

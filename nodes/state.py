@@ -19,10 +19,12 @@ __all__ = [
     "MARK",
     "MemoryState",
     "MemoryUpdate",
+    "NodeInput",
     "Reference",
     "Window",
     "is_marked",
     "last_request",
+    "mark_of",
     "visible",
     "with_receipt",
 ]
@@ -59,11 +61,9 @@ class Window(TypedDict, total=False):
     """Id of the last message of a request that the provider found too long: compact, then try once more."""
 
 
-class MemoryState(TypedDict, total=False):
-    """The state schema of our graphs. Each channel is optional for a host's graph: nodes read with a default."""
+class Channels(TypedDict, total=False):
+    """What the nodes share beside the messages."""
 
-    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer, snapshot_frequency=50)]
-    """The raw thread: everything said, nothing ever removed."""
     window: Window
     """The model's view of it."""
     recalled: list[Reference]
@@ -74,6 +74,20 @@ class MemoryState(TypedDict, total=False):
     """Id of the last message that extraction has seen."""
     receipts: list[str]
     """Ids of the receipts of this turn: what was written, refused or sent to review."""
+
+
+class MemoryState(Channels, total=False):
+    """The state schema of our graphs, and the one to derive a host's from."""
+
+    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer, snapshot_frequency=50)]
+    """The raw thread: everything said, nothing ever removed."""
+
+
+class NodeInput(Channels, total=False):
+    """The same without a reducer: what a node reads in any graph, so that a host's own `add_messages` stays."""
+
+    messages: list[AnyMessage]
+    """The raw thread, under the reducer of the graph's own schema."""
 
 
 MemoryUpdate = dict[str, Any]
@@ -103,6 +117,12 @@ def visible(state: MemoryState) -> list[AnyMessage]:
 def is_marked(message: BaseMessage) -> bool:
     """Whether we put this message in, so that nobody said it."""
     return MARK in message.additional_kwargs
+
+
+def mark_of(message: BaseMessage) -> dict[str, Any]:
+    """What we noted on a message; empty when there is nothing, or when somebody else put something else there."""
+    mark = message.additional_kwargs.get(MARK)
+    return mark if isinstance(mark, dict) else {}
 
 
 def last_request(messages: list[AnyMessage]) -> HumanMessage | None:

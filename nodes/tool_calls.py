@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from everthread.nodes.state import MARK
+from everthread.nodes.state import MARK, mark_of
 
 __all__ = ["unanswered", "well_ordered"]
 
@@ -78,4 +78,4 @@ def _interrupted(caller: AIMessage, call_id: str, name: str) -> ToolMessage:
 
 
 def _is_interruption(message: ToolMessage) -> bool:
-    return bool(message.additional_kwargs.get(MARK, {}).get("kind") == "interrupted")
+    return mark_of(message).get("kind") == "interrupted"

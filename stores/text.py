@@ -17,7 +17,7 @@ import numpy as np
 import snowballstemmer
 from numpy.typing import NDArray
 
-__all__ = ["cjk_share", "estimate_tokens", "is_telling", "most_tokens", "normalise", "query_terms", "terms"]
+__all__ = ["cjk_share", "estimate_tokens", "is_telling", "most_tokens", "normalise", "query_terms", "sound", "terms"]
 
 UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
@@ -54,6 +54,16 @@ MAX_WORD = 64
 
 _stemmer = snowballstemmer.stemmer("porter")
 _stemming = Lock()
+
+
+def sound(text: str) -> str:
+    """The text as valid Unicode, which models, their providers and JSON need: a surrogate pair that arrived in two
+    halves is joined, a lone half becomes U+FFFD. Everything else stays."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 @lru_cache(maxsize=50_000)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from langchain_core.messages import BaseMessage
 
 from everthread.stores.messages import text_of
-from everthread.stores.text import normalise
+from everthread.stores.text import normalise, sound
 
 __all__ = ["clip", "distinct", "is_pleasantry", "said", "sentences"]
 
@@ -23,8 +23,8 @@ _BULLET = re.compile(r"^\s*(?:[-*•>]+|\d+[.)]|#+)\s+")
 
 
 def said(message: BaseMessage) -> str:
-    """What the message says, as text."""
-    return text_of(message.content)
+    """What the message says, as sound text."""
+    return sound(text_of(message.content))
 
 
 def sentences(text: str) -> list[str]:

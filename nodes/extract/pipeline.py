@@ -22,12 +22,13 @@ from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, Reminder, is_injected, unfinished, validate
 from everthread.nodes.node import Ask, announce, context_of, drive, store_of, thread_of
-from everthread.nodes.state import MARK, is_marked
+from everthread.nodes.state import is_marked, mark_of
 from everthread.stores.access import grants
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext
 from everthread.stores.messages import from_messages
 from everthread.stores.record import Change, Evidence, Receipt, Record, now_utc
+from everthread.stores.text import sound
 
 __all__ = [
     "Work",
@@ -45,6 +46,8 @@ TRIES = 3
 """How often a decision is made anew when another writer was first."""
 NEAR = 8
 """How many known records are compared with a statement that has no property of its own."""
+MAX_READ = 65_536
+"""Characters of one message that are learnt from: as much as can be searched. Longer text is an artifact (R92)."""
 REVIEWED = 200
 """How many records that wait or were rejected are compared with a new one that has to wait."""
 
@@ -111,15 +114,15 @@ def begin(
     lines = from_messages(thread_id, said, identity=identity)
     store.transcripts.append(identity, lines)
     work = work_of(identity, thread_id, lines, before=before, key=key)
-    marks = [message.additional_kwargs.get(MARK, {}) for message in messages]
-    return work and work._replace(saves=tuple(mark["receipt"] for mark in marks if "receipt" in mark))
+    saves = (mark_of(message).get("receipt") for message in messages)
+    return work and work._replace(saves=tuple(each for each in saves if isinstance(each, str)))
 
 
 def work_of(
     identity: Identity, thread_id: str, lines: Sequence[Evidence], *, before: str | None = None, key: str | None = None
 ) -> Work | None:
     """A `Work` of transcript lines; None when nothing in them can be learnt from."""
-    own = [line for line in lines if not is_injected(line)]
+    own = [_read(line) for line in lines if not is_injected(line)]
     open_turn = unfinished(own)
     while own and len(own) in open_turn:
         own.pop()
@@ -130,11 +133,18 @@ def work_of(
     )
 
 
+def _read(line: Evidence) -> Evidence:
+    """The line as it is learnt from: the beginning of what was said, as sound text. The transcript has all of it."""
+    speaker = None if line.speaker is None else sound(line.speaker)
+    return line.model_copy(update={"text": sound(line.text[:MAX_READ]), "speaker": speaker})
+
+
 def propose(work: Work, extractor: Extractor, store: MemoryStore) -> Generator[Ask, Any, Work]:
     """Ask the extractor. Raises ModelReplyError as it does: nothing is written then."""
     window = Window(work.lines, look=_look(store, work.identity, work.thread_id), project=work.identity.project)
     candidates = yield from extractor.propose(window)
-    ordered = sorted(candidates, key=lambda candidate: max(candidate.messages, default=0))
+    distinct = {candidate.model_dump_json(exclude={"messages"}): candidate for candidate in reversed(candidates)}
+    ordered = sorted(reversed(distinct.values()), key=lambda candidate: max(candidate.messages, default=0))
     return work._replace(candidates=tuple(ordered), known=tuple(window.shown), extracted_by=extractor.id)
 
 
@@ -310,6 +320,7 @@ def remember_statement(
     old = store.record(identity, corrects) if corrects else None
     if corrects and old is None:
         raise UsageError(f"there is no memory {corrects}; search for its id first")
+    lines = [_read(line) for line in lines]
     work = Work(identity, thread_id, key, tuple(lines), now_utc(), extracted_by=EXPLICIT_SAVE)
     candidate = _saved(statement, lines, old, identity)
     work = work._replace(candidates=(candidate,), known=(old,) if old else ())
@@ -336,7 +347,7 @@ def _saved(statement: str, lines: Sequence[Evidence], old: Record | None, identi
             "records": (1,),
             "corrects": True,
         }
-    return Candidate.model_validate({**fields, "statement": statement})
+    return Candidate.model_validate({**fields, "statement": sound(statement)})
 
 
 def _look(store: MemoryStore, identity: Identity, thread_id: str) -> Look:

@@ -93,7 +93,7 @@ class Ground:
 
     def rests_on(self, candidate: Candidate) -> list[Evidence]:
         """The messages that the candidate points to and that exist, in the thread's order."""
-        return [self.lines[n - 1] for n in sorted(set(candidate.messages)) if 1 <= n <= len(self.lines)]
+        return [self.lines[position] for position in self.numbers(candidate)]
 
     def ids(self, candidate: Candidate) -> tuple[str, ...]:
         """Their ids."""
@@ -111,6 +111,20 @@ class Ground:
     def is_users_word(self, candidate: Candidate) -> bool:
         """Whether it rests on nothing but what this user said."""
         return self.authority(candidate) >= Authority.USER_IMPLIED
+
+    @cached_property
+    def words(self) -> tuple[frozenset[str], ...]:
+        """The content words of each message."""
+        return tuple(frozenset(query_terms(line.text)) for line in self.lines)
+
+    @cached_property
+    def sentences(self) -> tuple[tuple[str, ...], ...]:
+        """The sentences of each message."""
+        return tuple(tuple(wording.sentences(line.text)) for line in self.lines)
+
+    def numbers(self, candidate: Candidate) -> list[int]:
+        """Positions in `lines` of the messages that it rests on."""
+        return [n - 1 for n in sorted(set(candidate.messages)) if 1 <= n <= len(self.lines)]
 
     @cached_property
     def forbidden(self) -> frozenset[int]:
@@ -345,7 +359,7 @@ def untrusted_source(candidate: Candidate, ground: Ground) -> Verdict:
 
 def not_in_source(candidate: Candidate, ground: Ground) -> Verdict:
     """Stops laundering: a model that was talked into a statement cannot hang it on a message that does not say it."""
-    said = {term for line in ground.rests_on(candidate) for term in query_terms(line.text)}
+    said = {term for position in ground.numbers(candidate) for term in ground.words[position]}
     wanted = set(query_terms(f"{candidate.statement} {candidate.value or ''}")) - _FRAME
     if candidate.corrects:
         # A correction may be short ("MySQL, not PostgreSQL"): what it is about, the corrected record says.
@@ -465,9 +479,9 @@ def _all_said(candidate: Candidate, ground: Ground, test: Callable[[str], bool])
     """Whether every sentence of the user's that it rests on passes the test."""
     said = [
         sentence
-        for line in ground.rests_on(candidate)
-        if line.source == "user"
-        for sentence in wording.sentences(line.text)
+        for position in ground.numbers(candidate)
+        if ground.lines[position].source == "user"
+        for sentence in ground.sentences[position]
     ]
     return bool(said) and all(map(test, said))
 

@@ -7,29 +7,45 @@ the call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool, tool
+from langchain_core.tools import BaseTool, ToolException, tool
 from langgraph.prebuilt import ToolRuntime
 
-from everthread.errors import UsageError
+from everthread.errors import AccessDenied, Conflict, UsageError
 from everthread.nodes.extract.pipeline import remember_statement
-from everthread.nodes.node import context_of, store_of, thread_of
+from everthread.nodes.node import context_of, memory_of, store_of, thread_of
 from everthread.nodes.state import MARK, last_request
+from everthread.stores.identity import MemoryContext
 from everthread.stores.record import Hit, Receipt, Selection
 
 __all__ = ["memory_tools"]
 
 
+def told(function: Callable[..., ToolMessage]) -> Callable[..., ToolMessage]:
+    """A tool that tells the model why it did nothing, in whatever agent it is. A failing backend still raises."""
+
+    @wraps(function)
+    def telling(*args: Any, **options: Any) -> ToolMessage:
+        try:
+            return function(*args, **options)
+        except (AccessDenied, UsageError, Conflict) as error:
+            raise ToolException(f"Not done: {error}") from error
+
+    return telling
+
+
 @tool
+@told
 def memory_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """Search long-term memory: preferences, decisions and facts kept from earlier conversations.
 
     Use it when the request depends on something that was said before and is not in this conversation.
     """
-    context = context_of(runtime)
+    context = _reading(runtime)
     recall = store_of(runtime).recall(
         context.identity, query, limit=5, thread_id=thread_of(runtime), as_of=context.as_of
     )
@@ -39,9 +55,10 @@ def memory_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
 
 
 @tool
+@told
 def memory_get(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """Read memories by id, exactly as they stand now."""
-    found = store_of(runtime).records(context_of(runtime).identity, ids=ids)
+    found = store_of(runtime).records(_reading(runtime).identity, ids=ids)
     missing = [wanted for wanted in ids if wanted not in {record.id for record in found}]
     said = f"Found {len(found)}." + (f" No such memory: {', '.join(missing)}." if missing else "")
     message = _result(runtime, "memory_get", said)
@@ -50,6 +67,7 @@ def memory_get(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage:
 
 
 @tool
+@told
 def memory_save(statement: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """Keep one statement in long-term memory. Use it only when the user states a clear preference or a fact about
     themselves or the project, or a decision is made (R123). Write it complete in itself, in the user's words."""
@@ -65,6 +83,7 @@ def memory_save(statement: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
 
 
 @tool
+@told
 def memory_correct(id: str, statement: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """Replace what a memory says, because the user said that it is wrong or no longer true. The old one stays in its
     history."""
@@ -81,11 +100,14 @@ def memory_correct(id: str, statement: str, runtime: ToolRuntime[Any, Any]) -> T
 
 
 @tool
+@told
 def memory_forget(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """Erase memories for good, by id, because the user asked to forget them. Search for the ids first."""
     context = context_of(runtime)
-    if context.memory != "on":
-        raise UsageError("memory is not writable in this run; run it with memory='on' to forget")
+    if not ids:
+        raise UsageError("no id was given; search for the ids first")
+    if memory_of(runtime) != "on":
+        raise UsageError("memory is not writable in this run or thread; set memory to 'on' to forget")
     gone = store_of(runtime).erase(
         context.identity, Selection(record_ids=tuple(ids)), reason="the user asked to forget it"
     )
@@ -93,10 +115,11 @@ def memory_forget(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage
 
 
 @tool
+@told
 def session_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """Search what was said, word for word, in this user's conversations. Use it when exact wording, order or evidence
     could change the answer (R207)."""
-    recall = store_of(runtime).recall(context_of(runtime).identity, query, limit=5, sources=("evidence",))
+    recall = store_of(runtime).recall(_reading(runtime).identity, query, limit=5, sources=("evidence",))
     if not recall.hits:
         return _result(runtime, "session_search", f"Nothing found: {recall.abstained or 'no message matches'}.")
     return _result(runtime, "session_search", f"Found {len(recall.hits)}.", evidence=recall.hits)
@@ -107,12 +130,15 @@ def memory_tools() -> list[BaseTool]:
     runtime carries an identity and a MemoryStore."""
     tools: list[BaseTool] = [memory_search, memory_get, memory_save, memory_correct, memory_forget, session_search]
     for each in tools:
-        each.handle_tool_error = _told_to_model
+        each.handle_tool_error = True
     return tools
 
 
-def _told_to_model(error: Exception) -> str:
-    return f"Not done: {error}"
+def _reading(runtime: ToolRuntime[Any, Any]) -> MemoryContext:
+    """The run's context, when it may read memory."""
+    if memory_of(runtime) == "off":
+        raise UsageError("memory is off in this run or thread; set memory to 'read' or 'on' to search it")
+    return context_of(runtime)
 
 
 def _key(runtime: ToolRuntime[Any, Any]) -> str:

@@ -1,8 +1,6 @@
 """The tools node: LangGraph's ToolNode, which keeps oversized results out of the thread and tells the model why a
 memory tool did nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -43,6 +41,8 @@ def tool_node(tools: Sequence[BaseTool]) -> ToolNode:
     return ToolNode(tools, handle_tool_errors=_told, wrap_tool_call=_kept, awrap_tool_call=_akept)
 
 
+# ToolNode reads from this annotation which errors it handles, and cannot read one that is a string: hence no
+# `from __future__ import annotations` in this file.
 def _told(error: ToolInvocationError | AccessDenied | UsageError | Conflict) -> str:
     return f"Not done: {error}"
 

@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
+from everthread.nodes.block import inert
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
 from everthread.nodes.restore.instructions import ProjectInstructions
 from everthread.nodes.state import MARK, MemoryState, MemoryUpdate
@@ -92,7 +93,7 @@ class Restore(Node):
 def notice(text: str, key: str) -> HumanMessage:
     """A marked message that tells the model something between turns; `key` makes its id, so it appears once."""
     return HumanMessage(
-        content=f"<notice>{text}</notice>", id=f"notice-{key}", additional_kwargs={MARK: {"kind": "notice"}}
+        content=f"<notice>{inert(text)}</notice>", id=f"notice-{key}", additional_kwargs={MARK: {"kind": "notice"}}
     )
 
 

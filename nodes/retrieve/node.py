@@ -7,9 +7,9 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from everthread.errors import StoreError
-from everthread.nodes.node import Node, Steps, announce, context_of, store_of
+from everthread.nodes.node import Node, Steps, announce, context_of, memory_of, named_thread, store_of
 from everthread.nodes.retrieve.pack import pack
-from everthread.nodes.retrieve.query import query_of
+from everthread.nodes.retrieve.query import queries_of
 from everthread.nodes.state import MemoryState, Reference
 from everthread.stores.ranking import FLOOR
 from everthread.stores.record import Hit
@@ -36,19 +36,21 @@ class Retrieve(Node):
         """Returns `recalled`: references (id, revision, score, why), the best first; never texts."""
         yield from ()
         context, store = context_of(runtime), store_of(runtime)
-        query = query_of(state.get("messages", []))
-        if context.memory == "off" or not query:
+        queries = queries_of(state.get("messages", []))
+        if not queries or memory_of(runtime) == "off":
             return {"recalled": []} if state.get("recalled") else {}
-        thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
         try:
-            recall = store.recall(
-                context.identity,
-                query,
-                limit=self.limit,
-                thread_id=thread_id,
-                as_of=context.as_of,
-                floor=self.floor,
-            )
+            for query in queries:
+                recall = store.recall(
+                    context.identity,
+                    query,
+                    limit=self.limit,
+                    thread_id=named_thread(runtime),
+                    as_of=context.as_of,
+                    floor=self.floor,
+                )
+                if recall.hits:
+                    break
         except StoreError as error:
             announce(runtime, "retrieve", "degraded", reason=str(error))
             return {"recalled": []}
