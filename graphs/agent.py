@@ -13,7 +13,7 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, tool
 from langgraph.graph import END, START
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 
 from everthread.graphs.gate import MemoryGraph
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, memory_tools
@@ -57,16 +57,18 @@ def create_memory_agent(
     keep_tokens = keep_tokens or reason.max_tokens // 2
     consolidate = Consolidate()
 
-    def before_model(state: MemoryState, runtime: Runtime[Any]) -> Literal["flush", "reason"]:
-        return "flush" if reason.over_budget(state, runtime) else "reason"
+    def before_model(state: MemoryState) -> Literal["flush", "reason"]:
+        runtime = _running()
+        return "flush" if runtime and reason.over_budget(state, runtime) else "reason"
 
     def after_model(state: MemoryState) -> Literal["flush", "tools", "extract"]:
         if overflowed(state):
             return "flush"
         return "tools" if calls_tools(state) else "extract"
 
-    def after_extract(state: MemoryState, runtime: Runtime[Any]) -> Literal["consolidate", "__end__"]:
-        return "consolidate" if consolidate.due(state, runtime) else "__end__"
+    def after_extract(state: MemoryState) -> Literal["consolidate", "__end__"]:
+        runtime = _running()
+        return "consolidate" if runtime and consolidate.due(state, runtime) else "__end__"
 
     graph = MemoryGraph(MemoryState, context_schema=MemoryContext)
     graph.add_node("restore", Restore(instructions))
@@ -88,3 +90,10 @@ def create_memory_agent(
     graph.add_conditional_edges("extract", after_extract)
     graph.add_edge("consolidate", END)
     return graph
+
+
+def _running() -> Runtime[Any] | None:
+    """The run's runtime; None in `update_state`, which decides what is next on behalf of nobody (a path function that
+    asks for its runtime as a parameter cannot be called there)."""
+    runtime: Runtime[Any] | None = get_runtime()
+    return runtime

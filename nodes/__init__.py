@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from everthread.nodes.restore import Restore as Restore
     from everthread.nodes.retrieve import Retrieve as Retrieve
     from everthread.nodes.state import MemoryState as MemoryState
+    from everthread.nodes.state import Reference as Reference
 
 _HOMES = {
     "Compact": "everthread.nodes.compact",
@@ -25,6 +26,7 @@ _HOMES = {
     "Flush": "everthread.nodes.flush",
     "MemoryState": "everthread.nodes.state",
     "Reason": "everthread.nodes.reason",
+    "Reference": "everthread.nodes.state",
     "Restore": "everthread.nodes.restore",
     "Retrieve": "everthread.nodes.retrieve",
     "identity_of": "everthread.nodes.node",
@@ -40,6 +42,7 @@ __all__ = [
     "Flush",
     "MemoryState",
     "Reason",
+    "Reference",
     "Restore",
     "Retrieve",
     "identity_of",

@@ -38,6 +38,7 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
             "Flush",
             "MemoryState",
             "Reason",
+            "Reference",
             "Restore",
             "Retrieve",
             "identity_of",
