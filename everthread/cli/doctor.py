@@ -10,11 +10,14 @@ import typer
 
 from everthread.cli.home import Here, Model, with_home
 from everthread.cli.output import print_json, print_table, say
-from everthread.errors import StoreError
+from everthread.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from everthread.cli.reports import DoctorReport, Flow
-    from everthread.stores.contract import Finding
+    from everthread.stores.checkpoints import Saver
+    from everthread.stores.contract import Finding, MemoryStore
 
 __all__ = ["data_flow", "doctor"]
 
@@ -113,13 +116,24 @@ def _report(here: Here, model: str | None) -> DoctorReport:
 
 
 def _findings(here: Here) -> list[Finding]:
+    return [*_opened("store opens", here.open_store), *_opened("threads open", lambda: _threads(here))]
+
+
+def _threads(here: Here) -> Saver:
+    from everthread.stores import open_checkpointer
+
+    return open_checkpointer(here.url)
+
+
+def _opened(check: str, open: Callable[[], MemoryStore | Saver]) -> list[Finding]:
+    """What a file says about itself, or why it cannot be opened."""
     from everthread.stores.contract import Finding
 
     try:
-        with here.open_store() as store:
-            return store.doctor()
-    except StoreError as error:
-        return [Finding(check="store opens", ok=False, detail=str(error))]
+        with open() as opened:
+            return opened.doctor()
+    except (StoreError, UsageError) as error:
+        return [Finding(check=check, ok=False, detail=str(error))]
 
 
 def _print(report: DoctorReport) -> None:

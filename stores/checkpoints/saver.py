@@ -36,6 +36,7 @@ from everthread.stores.checkpoints.files import connect, path_of, translated
 from everthread.stores.checkpoints.redaction import Redaction
 from everthread.stores.checkpoints.retention import Node, lineage, nearest_kept
 from everthread.stores.checkpoints.serializer import CompactSerializer
+from everthread.stores.contract import Finding
 
 __all__ = ["Saver", "open_checkpointer"]
 
@@ -196,6 +197,15 @@ class Saver(SqliteSaver):
                 raise
             finally:
                 cursor.close()
+
+    def doctor(self) -> builtins.list[Finding]:
+        """Look at the file's integrity; changes nothing."""
+        with self.cursor(transaction=False) as cursor:
+            (found,) = cursor.execute("PRAGMA quick_check(1)").fetchone()
+            count = _one(cursor, "SELECT count(DISTINCT thread_id) FROM checkpoints", ())
+        if found != "ok":
+            return [Finding(check="threads are intact", ok=False, detail=str(found), remedy="restore a backup")]
+        return [Finding(check="threads are intact", ok=True, detail=f"{count} threads")]
 
     # ---------------------------------------------------------------- lease
 
