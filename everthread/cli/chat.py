@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from everthread.cli.home import Here, Model, with_home
-from everthread.cli.output import clean, on_terminal, print_json, say
-from everthread.errors import UsageError
+from everthread.cli.output import clean, print_json, say, told
+from everthread.errors import EverthreadError, ModelReplyError, UsageError
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -22,12 +24,17 @@ __all__ = ["chat"]
 def chat(
     here: Here,
     message: Annotated[
-        str | None, typer.Argument(metavar="MESSAGE", help="One message; without it you are asked for each.")
+        str | None,
+        typer.Argument(
+            metavar="MESSAGE", help="One message; without it you are asked for each. A pipe is one message, whole."
+        ),
     ] = None,
-    thread: Annotated[str, typer.Option("--thread", metavar="NAME", help="The conversation to go on with.")] = "main",
+    thread: Annotated[
+        str, typer.Option("--thread", metavar="NAME", help="The conversation to go on with, by its name or id.")
+    ] = "main",
     model: Model = None,
     trace: Annotated[bool, typer.Option("--trace", help="Show what each node did and why.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Finish a turn that was interrupted first.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="First finish a turn that was interrupted.")] = False,
 ) -> None:
     """Talk to an agent that remembers across threads. Without --model it is offline and repeats memory.
 
@@ -42,28 +49,40 @@ def chat(
     from everthread.graphs import create_memory_agent
     from everthread.nodes.models import load_model
     from everthread.stores import open_checkpointer
-    from everthread.stores.threads import thread_config
 
     loaded = load_model(model) if model else None
-    config: RunnableConfig = thread_config(here.identity, thread)  # type: ignore[assignment]  # a plain dict of one
     with here.open_store() as store, open_checkpointer(here.url) as saver:
+        thread_id = here.thread_id(store, thread)
+        if thread_id != thread:
+            store.transcripts.bind(here.identity, thread_id, name=thread)
+        config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
         agent = create_memory_agent(loaded).compile(checkpointer=saver, store=store)
-        if agent.get_state(config).next and not resume:
+        interrupted = bool(agent.get_state(config).next)
+        if interrupted and not resume:
             say("the last turn of this thread was interrupted; --resume finishes it", err=True)
-        inputs: Iterator[Any] = _messages(message)
-        if resume:
-            inputs = iter([None, *inputs]) if message or not on_terminal() else _resumed(inputs)
-        for given in inputs:
-            _turn(here, agent, config, given, trace)
+        if resume and not interrupted:
+            say("no turn of this thread was interrupted; there is nothing to resume", err=True)
+        unfinished = [None] if resume and interrupted else []
+        for given in chain(unfinished, _messages(message, needed=not resume)):
+            try:
+                _turn(here, agent, config, given, trace)
+            except Exception as error:  # a provider's errors have no type in common
+                if isinstance(error, EverthreadError) or not _is_the_models(error):
+                    raise
+                raise ModelReplyError(
+                    f"{model} did not answer: {error}; your message is kept, and --resume asks again"
+                ) from error
 
 
-def _resumed(inputs: Iterator[Any]) -> Iterator[Any]:
-    yield None
-    yield from inputs
+def _is_the_models(error: Exception) -> bool:
+    """Whether the error came out of the chat model, and not out of the code around it."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == "langchain_core.language_models.chat_models" for frame, _ in frames)
 
 
-def _messages(message: str | None) -> Iterator[str]:
-    """The messages to send: the one given, else each line that is typed, else the whole of a pipe."""
+def _messages(message: str | None, *, needed: bool) -> Iterator[str]:
+    """The messages to send: the one given, else each line that is typed, else the whole of a pipe, which may be empty
+    unless a message is `needed`."""
     if message is not None:
         yield message
     elif sys.stdin.isatty():
@@ -72,7 +91,7 @@ def _messages(message: str | None) -> Iterator[str]:
             yield said
     elif said := sys.stdin.read().strip():
         yield said
-    else:
+    elif needed:
         raise UsageError("no message; write everthread chat MESSAGE, or pipe one in")
 
 
@@ -92,10 +111,8 @@ def _turn(here: Here, agent: Any, config: RunnableConfig, said: str | None, trac
     for event in agent.stream(given, config, context=here.identity, stream_mode="custom"):
         events.append(event)
         if trace and not here.json:
-            details = ", ".join(
-                f"{key}={value}" for key, value in event.items() if key not in ("node", "event") and value
-            )
-            say(clean(f"  {event['node']}: {event['event']}" + (f" ({details})" if details else "")))
+            details = told({key: value for key, value in event.items() if key not in ("node", "event")})
+            say(f"  {event['node']}: {event['event']}" + (f" ({details})" if details else ""))
     state = agent.get_state(config).values
     messages = state.get("messages", [])
     reply = messages[-1].text if messages else ""

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["forget", "history", "list_records", "recall", "show"]
 
-ThreadOption = Annotated[str | None, typer.Option("--thread", metavar="NAME", help="A thread's name or id.")]
+ThreadOption = Annotated[
+    str | None,
+    typer.Option("--thread", metavar="NAME", help="Also what holds only in this thread, by its name or id."),
+]
 AsOfOption = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Memory as it was known then.")]
 ScopeOption = Annotated[str | None, typer.Option("--scope", metavar="OWNER:ID", help="Such as user:ana.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A record's id, such as mem_1f0c...")]
@@ -34,7 +37,12 @@ def recall(
     ] = "records",
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show at most.")] = 10,
     floor: Annotated[
-        float | None, typer.Option("--floor", help="Drop what scores below; nothing left is an answer too.")
+        float | None,
+        typer.Option(
+            "--floor",
+            help="Drop what scores below; nothing left is an answer too. 0 shows all.",
+            show_default="what a turn asks for",
+        ),
     ] = None,
     as_of: AsOfOption = None,
     thread: ThreadOption = None,
@@ -48,6 +56,8 @@ def recall(
       everthread recall "greyhound" --sources evidence --limit 5
       everthread recall "where do I live" --as-of 2024-03-01 --explain
     """
+    from everthread.stores.ranking import FLOOR
+
     wanted = _sources(sources)
     with here.open_store() as store:
         found = store.recall(
@@ -57,7 +67,7 @@ def recall(
             sources=wanted,
             thread_id=here.thread_id(store, thread) if thread else None,
             as_of=parse_time(as_of),
-            floor=floor,
+            floor=FLOOR if floor is None else floor,
             explain=explain,
         )
     if here.json:
@@ -170,7 +180,8 @@ def forget(
 ) -> None:
     """Erase from memory for good, with a receipt. There is no way back.
 
-    What is selected must match everything that is given. It is not learnt again from the same words.
+    What is selected must match everything that is given. It is not learnt again from the same words. The messages it
+    came from stay, and can be searched, unless --with-source erases them too. Ends with 1 when something is left then.
 
     \b
     Examples:
@@ -190,7 +201,7 @@ def forget(
         print_json(receipt)
     else:
         _print_erasure(receipt)
-    if not receipt.verified:
+    if with_source and not receipt.verified:
         raise typer.Exit(1)
 
 
@@ -237,7 +248,7 @@ def _confirm(selection: Selection, with_source: bool, yes: bool) -> None:
         raise UsageError("erasing cannot be undone; add --yes to do it without being asked")
     parts = [f"{name.replace('_', ' ')} {value}" for name, value in selection if value]
     what = " and ".join(parts) + (", with the messages it came from" if with_source else "")
-    typer.confirm(f"Erase {what}? This cannot be undone.", abort=True)
+    typer.confirm(f"Erase what is remembered of {what}? This cannot be undone.", abort=True)
 
 
 def _print_recall(found: Recall) -> None:
@@ -248,7 +259,8 @@ def _print_recall(found: Recall) -> None:
         ]
         print_table(("statement", "score", "who", "when", "source", "id"), rows, under=("who", "when", "source", "id"))
     else:
-        say(f"nothing found: {found.abstained or 'no candidate'}")
+        hint = "; --floor 0 shows it" if "floor" in (found.abstained or "") else ""
+        say(f"nothing found: {found.abstained or 'no candidate'}{hint}")
     for arm in found.degraded:
         say(f"degraded: {arm}", err=True)
     if found.dropped:
@@ -296,8 +308,8 @@ def _print_erasure(receipt: ErasureReceipt) -> None:
     counts = ", ".join(f"{number} {kind}" for kind, number in receipt.erased.items() if number)
     say(f"erased {counts or 'nothing: nothing matched'}; receipt {receipt.id}")
     for left in receipt.remains:
-        say(f"remains: {left}")
-    if receipt.verified:
+        say(f"remains: {left.replace('with_source=True', '--with-source')}")
+    if counts and receipt.verified:
         say("the files were read again: the words are in none of them")
-    else:
-        say("the words were found again after erasing; run `everthread doctor`", err=True)
+    elif not receipt.verified:
+        say("the files were read again: the words are still in them, as listed above", err=True)

@@ -15,7 +15,7 @@ from everthread.errors import EverthreadError, UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["clean", "fail", "on_terminal", "print_json", "print_table", "say", "when"]
+__all__ = ["clean", "fail", "on_terminal", "print_json", "print_table", "say", "told", "when"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Stored text may hold anything. Escape sequences and direction overrides would let it write over the screen."""
@@ -41,11 +41,24 @@ def when(moment: datetime | None) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M") if moment else ""
 
 
+def told(value: object) -> str:
+    """Plain data in words, without what is empty: `status active, evidence m1 m2`; things of a list end in `; `."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {told(part)}" for name, part in value.items() if told(part))
+    if isinstance(value, list | tuple):
+        return ("; " if any(isinstance(part, Mapping) for part in value) else " ").join(told(part) for part in value)
+    return "" if value is None else str(value)
+
+
 def print_json(value: BaseModel | Sequence[BaseModel] | Mapping[str, Any]) -> None:
     """Print a model or a mapping as one JSON object, models as one array."""
-    from pydantic_core import to_json
+    from json import dumps
 
-    typer.echo(to_json(value, indent=2).decode())
+    from pydantic_core import to_jsonable_python
+
+    # Stored text may have a lone surrogate, which pydantic's own JSON cannot: it is printed as U+FFFD.
+    text = dumps(to_jsonable_python(value), indent=2, ensure_ascii=False)
+    typer.echo(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
 
 def print_table(

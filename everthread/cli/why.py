@@ -76,12 +76,25 @@ def _print(record: Record, said: list[Evidence], decisions: list[tuple[Receipt, 
     for relation in record.relations:
         say(clean(f"{relation.kind} {relation.target}: {relation.reason}"))
     for receipt, decision in decisions:
-        say(clean(f"{when(receipt.at)} {decision.outcome} by rule {decision.rule}: {decision.reason} ({receipt.id})"))
+        say(f"{when(receipt.at)} {_outcome(decision, record.id)}: {decision.reason} ({receipt.id})")
+
+
+def _outcome(decision: Decision, id: str) -> str:
+    """What a decision did to this record: it may be the one that was written, or the one that had to give way."""
+    by = f", by rule {decision.rule}"
+    if decision.target is None or decision.record_id == decision.target:
+        return f"{decision.outcome}{by}"
+    if decision.target == id:
+        return f"{decision.outcome} by {decision.record_id or 'nothing'}{by}"
+    return f"{decision.outcome} {decision.target}{by}"
 
 
 def _print_rank(query: str, found: Hit | None) -> None:
     if found is None:
         say(clean(f"for {query!r} it is no candidate: it may not be read now, or shares nothing with the question"))
+        return
+    if found.why.startswith("dropped: "):
+        say(f"for {query!r} it is left out: {found.why.removeprefix('dropped: ')}")
         return
     signals = ", ".join(f"{name} {value:.2f}" for name, value in found.signals.model_dump().items() if value)
     say(clean(f"for {query!r} it scores {found.score:.3f} ({signals}): {found.why}"))

@@ -1,0 +1,140 @@
+"""`everthread chat` and what a person does after it: threads by name, interrupted turns, a model that is down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.openai_server import Failing, OpenAIServer, Say
+from typer.testing import CliRunner, Result
+
+from everthread import Identity
+from everthread.cli import app
+from everthread.cli.output import told
+from everthread.graphs import create_memory_agent
+from everthread.stores import open_checkpointer, open_store, thread_config
+
+ANA = Identity(tenant="local", user="ana")
+LIKES = "I prefer short reports with a table at the end."
+
+
+def run(home: Path, *arguments: str, given: str = "") -> Result:
+    """`everthread ARGUMENTS` with `given` in its standard input, a pipe."""
+    return CliRunner().invoke(app, [*arguments, "--home", str(home), "--user", "ana"], input=given)
+
+
+def run_json(home: Path, *arguments: str) -> Any:
+    result = run(home, *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def interrupt(home: Path, thread: str, said: str) -> None:
+    """A turn that ends before the model is asked, as a crash would end it."""
+    with open_store(f"sqlite:{home}") as store, open_checkpointer(f"sqlite:{home}") as saver:
+        agent = create_memory_agent().compile(checkpointer=saver, store=store)
+        config: Any = thread_config(ANA, thread)
+        agent.invoke({"messages": [("user", said)]}, config, context=ANA, interrupt_before=["reason"])
+
+
+def test_a_thread_is_listed_by_the_name_it_was_opened_with(tmp_path: Path) -> None:
+    run(tmp_path, "chat", LIKES, "--thread", "monday")
+    assert [thread["name"] for thread in run_json(tmp_path, "threads")] == ["monday"]
+
+
+def test_a_thread_is_gone_on_with_by_its_id_too(tmp_path: Path) -> None:
+    first = run_json(tmp_path, "chat", LIKES, "--thread", "monday")
+    run(tmp_path, "chat", "And at the start?", "--thread", first["thread_id"])
+    assert [(thread["name"], thread["messages"]) for thread in run_json(tmp_path, "threads")] == [("monday", 4)]
+
+
+def test_a_turn_is_resumed_without_another_message(tmp_path: Path) -> None:
+    interrupt(tmp_path, "monday", LIKES)
+    assert run(tmp_path, "chat", "--thread", "monday", "--resume").exit_code == 0
+    assert [record["statement"] for record in run_json(tmp_path, "list")] == [
+        "The user prefers short reports with a table at the end."
+    ]
+
+
+def test_an_interrupted_turn_is_pointed_out(tmp_path: Path) -> None:
+    interrupt(tmp_path, "monday", LIKES)
+    result = run(tmp_path, "chat", "--thread", "monday", given="Hello.")
+    assert result.stderr == "the last turn of this thread was interrupted; --resume finishes it\n"
+
+
+def test_resuming_where_nothing_was_interrupted_says_so(tmp_path: Path) -> None:
+    result = run(tmp_path, "chat", "--thread", "monday", "--resume")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "no turn of this thread was interrupted; there is nothing to resume\n"
+
+
+def test_a_model_that_does_not_answer_is_one_line_and_the_turn_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ("--model", "openai:gpt-4.1-mini")
+    with OpenAIServer(Failing(401, "Incorrect API key."), Say("Noted.")) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        failed = run(tmp_path, "chat", LIKES, *model)
+        resumed = run(tmp_path, "chat", "--resume", *model)
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    assert failed.stderr.startswith("error: openai:gpt-4.1-mini did not answer: ")
+    assert failed.stderr.endswith("; your message is kept, and --resume asks again\n")
+    assert (resumed.exit_code, resumed.stdout, resumed.stderr) == (0, "Noted.\n", "")
+
+
+def test_a_trace_is_in_words(tmp_path: Path) -> None:
+    lines = run(tmp_path, "chat", LIKES, "--trace").stdout.splitlines()
+    assert lines[0] == "  restore: restored (messages 1, repaired 0, notices 0, memory on)"
+    assert [line for line in lines if "{" in line or "[" in line] == []
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"status": "active", "evidence": ["m1", "m2"], "why": None, "cited": []}, "status active, evidence m1 m2"),
+        ([{"id": "a", "score": 0.5}, {"id": "b"}], "id a, score 0.5; id b"),
+    ],
+)
+def test_plain_data_is_told_without_brackets_and_empty_parts(data: object, words: str) -> None:
+    assert told(data) == words
+
+
+def test_forgetting_a_memory_keeps_what_was_said_unless_told_otherwise(tmp_path: Path) -> None:
+    run(tmp_path, "chat", LIKES)
+    (record,) = run_json(tmp_path, "list")
+    result = run(tmp_path, "forget", record["id"], "--yes")
+    assert result.exit_code == 0
+    left = "remains: the messages that it came from, and their checkpoints: --with-source erases them too"
+    assert left in result.stdout.splitlines()
+    assert run_json(tmp_path, "list") == []
+
+
+def test_forgetting_nothing_claims_nothing(tmp_path: Path) -> None:
+    result = run(tmp_path, "forget", "--subject", "nobody", "--yes")
+    assert result.stdout.startswith("erased nothing: nothing matched; receipt ers_")
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_a_question_that_memory_does_not_answer_is_answered_with_nothing(tmp_path: Path) -> None:
+    run(tmp_path, "chat", LIKES)
+    asked = ("recall", "quantum chromodynamics of Jupiter", "--sources", "records,evidence")
+    assert run_json(tmp_path, *asked)["hits"] == []
+    assert run_json(tmp_path, *asked, "--floor", "0")["dropped"] == []
+
+
+def test_why_tells_who_gave_way_to_whom(tmp_path: Path) -> None:
+    billing = ("--project", "billing")
+    for said in (
+        "We decided to use PostgreSQL for the billing database because we need row-level security.",
+        "Actually, we decided to use CockroachDB for the billing database because we need several regions.",
+    ):
+        run(tmp_path, "chat", said, *billing)
+    (new,) = run_json(tmp_path, "list", *billing)
+    (old,) = run_json(tmp_path, "list", "--status", "superseded", *billing)
+    assert f"superseded {old['id']}, by rule newer" in run(tmp_path, "why", new["id"], *billing).stdout
+    told_of_old = run(tmp_path, "why", old["id"], "--query", "Which database?", *billing).stdout
+    assert f"superseded by {new['id']}, by rule newer" in told_of_old
+    assert told_of_old.endswith("for 'Which database?' it is left out: it is superseded\n")
