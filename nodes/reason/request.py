@@ -121,7 +121,14 @@ def _pairs(references: Any, kind: type[T]) -> list[tuple[str, T]]:
 
 def _read(identity: Identity, store: MemoryStore, references: Sequence[tuple[str, int]]) -> list[Record]:
     """The revisions that were recalled, without those that are gone or that this identity may not read now."""
-    found = (store.record(identity, record_id, revision=revision) for record_id, revision in references)
+    newest = {record.id: record for record in store.records(identity, ids=[record_id for record_id, _ in references])}
+    found = (
+        newest[record_id]
+        if newest[record_id].revision == revision
+        else store.record(identity, record_id, revision=revision)
+        for record_id, revision in references
+        if record_id in newest
+    )
     return [record for record in found if record is not None]
 
 

@@ -30,12 +30,12 @@ def queries_of(messages: Sequence[AnyMessage]) -> list[str]:
     The newest user message. When it has few content words, then also the one before it together with it, and only that
     when it points back to something.
     """
-    said = [message.text for message in messages if isinstance(message, HumanMessage) and not is_marked(message)]
-    newest = said[-1:]
-    if len(said) < 2 or _words(said[-1]) >= FEW_TERMS:
-        return [text for text in newest if text]
-    together = f"{said[-2]}\n{said[-1]}"
-    return [together] if _POINTS_BACK.search(said[-1]) else [text for text in (*newest, together) if text.strip()]
+    said = (m.text for m in reversed(messages) if isinstance(m, HumanMessage) and not is_marked(m))
+    newest, before = next(said, ""), next(said, None)
+    if before is None or _words(newest) >= FEW_TERMS:
+        return [newest] if newest else []
+    together = f"{before}\n{newest}"
+    return [together] if _POINTS_BACK.search(newest) else [text for text in (newest, together) if text.strip()]
 
 
 def _words(text: str) -> float:
