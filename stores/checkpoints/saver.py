@@ -42,9 +42,9 @@ __all__ = ["Saver", "open_checkpointer"]
 
 T = TypeVar("T")
 
-KEPT_METADATA = ("source", "step", "parents", "run_id", "counters_since_delta_snapshot")
-"""What LangGraph itself reads. It copies all of `configurable` beside it, its server the context too, in plain text; a
-user's name or a token among them would outlive every erasure."""
+KEPT_OF_CONFIG = ("source", "step", "parents", "run_id", "counters_since_delta_snapshot")
+"""What LangGraph itself reads. It copies all of `configurable` into the metadata, its server the context too, in plain
+text; a user's name or a token among them would outlive every erasure. What `put` is given as metadata is kept whole."""
 
 _COUNTERS = "counters_since_delta_snapshot"
 
@@ -237,6 +237,12 @@ class Saver(SqliteSaver):
         if not self._closed.is_set():  # `close` gave every thread back
             claim.release()
 
+    @classmethod
+    def from_conn_string(cls, conn_string: str) -> Self:  # type: ignore[override]
+        """A saver for the file of this name, or for `:memory:`: the signature of LangGraph's own. Open until its `with`
+        or `async with` ends."""
+        return cls(conn_string)
+
     # ---------------------------------------------------------------- reads
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -345,7 +351,7 @@ class Saver(SqliteSaver):
             checkpoint = self.serde.loads_typed((kind, stored))
             values = {name: redaction(value) for name, value in checkpoint["channel_values"].items()}
             plain = json.loads(metadata) if metadata else {}
-            clean = {key: value if key in KEPT_METADATA else redaction(value) for key, value in plain.items()}
+            clean = {key: value if key in KEPT_OF_CONFIG else redaction(value) for key, value in plain.items()}
             if clean == plain and all(value is checkpoint["channel_values"][name] for name, value in values.items()):
                 continue
             kind, stored = self.serde.dumps_typed({**checkpoint, "channel_values": values})
@@ -580,8 +586,8 @@ def _coordinates(config: RunnableConfig) -> RunnableConfig:
 
 
 def _essential(config: RunnableConfig, metadata: CheckpointMetadata) -> CheckpointMetadata:
-    everything = {**config["configurable"], **config.get("metadata", {}), **metadata}
-    return cast(CheckpointMetadata, {name: everything[name] for name in KEPT_METADATA if name in everything})
+    beside = {**config["configurable"], **config.get("metadata", {})}
+    return cast(CheckpointMetadata, {name: beside[name] for name in KEPT_OF_CONFIG if name in beside} | {**metadata})
 
 
 def _check_strategy(strategy: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
@@ -220,6 +221,24 @@ async def test_nothing_that_identifies_is_in_the_file(saver: Saver, tmp_path: Pa
     await graph.ainvoke(say("again"), config)
     everything = words_in_files(tmp_path) + stored_text(saver).encode()
     assert [word for word in (b"acme", b"ana-maria", b"tok-4711", b"ana@") if word in everything] == []
+
+
+def test_metadata_that_a_caller_gives_is_kept_and_can_be_searched(saver: Saver) -> None:
+    config: Any = {
+        "configurable": {"thread_id": "t", "checkpoint_ns": "", "user_id": "ana"},
+        "metadata": {"run_id": "1"},
+    }
+    given: Any = {"source": "update", "step": 1, "ticket": "T-7", "user": {"access-level": "open"}}
+    saver.put(config, empty_checkpoint(), given, {})
+    found = [each.metadata for each in saver.list(None, filter={"ticket": "T-7", "user.access-level": "open"})]
+    assert found == [{**given, "run_id": "1"}]
+
+
+def test_a_saver_opens_by_the_name_of_its_file(tmp_path: Path) -> None:
+    with Saver.from_conn_string(str(tmp_path / "threads.db")) as opened:
+        long_thread(opened, turns=1)
+    with open_checkpointer(f"sqlite:{tmp_path}") as opened:
+        assert said(echo_graph().compile(checkpointer=opened), "t") == conversation(1)
 
 
 def test_metadata_keeps_what_langgraph_reads(saver: Saver) -> None:
