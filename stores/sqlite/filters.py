@@ -31,14 +31,16 @@ OPERATORS = ("$eq", "$ne", *ORDER)
 def check_filter(conditions: Mapping[str, Any]) -> None:
     """Refuse a filter that cannot be evaluated, before anything is read.
 
-    Raises UsageError for an unknown operator, a key that is not text, and an order that is asked of something which has
-    none (`{"$gt": None}`).
+    Raises UsageError for an unknown operator, a key that is not text or has an empty step (`"user."`), and an order that
+    is asked of something which has none (`{"$gt": None}`).
     """
     if not isinstance(conditions, Mapping):
         raise UsageError(f"filter: must be a dict of keys and conditions, not {type(conditions).__name__}")
     for key, condition in conditions.items():
         if not isinstance(key, str):
             raise UsageError(f"filter: key {key!r} must be text, not {type(key).__name__}")
+        if "" in key.split("."):
+            raise UsageError(f"Invalid filter key {key!r}: a step of the path is empty; write it like 'user.name'")
         _check_condition(key, condition)
 
 
@@ -63,11 +65,22 @@ def _check_operator(key: str, name: str, operand: Any) -> None:
 def matches(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
     """Whether an item's value meets every condition.
 
-    A missing key counts as None, so `$ne` keeps items without the key. A dict matches by the keys it names, a list
-    element by element and in whole. Numbers compare as numbers, however large, and so do texts that are numbers; other
-    texts compare by code point; a number and a word have no order.
+    A key with dots is a path into nested dicts, unless the value has that very key. A missing key counts as None, so
+    `$ne` keeps items without the key. A dict matches by the keys it names, a list element by element and in whole.
+    Numbers compare as numbers, however large, and so do texts that are numbers; other texts compare by code point; a
+    number and a word have no order.
     """
-    return all(_meets(value.get(key), condition) for key, condition in conditions.items())
+    return all(_meets(_at(value, key), condition) for key, condition in conditions.items())
+
+
+def _at(value: Any, key: str) -> Any:
+    """What stands under a key, or at the end of a dotted path: `{"user": {"name": "ana"}}` at `user.name`."""
+    if not isinstance(value, Mapping):
+        return None
+    if key in value or "." not in key:
+        return value.get(key)
+    step, _, rest = key.partition(".")
+    return _at(value.get(step), rest)
 
 
 def _meets(value: Any, condition: Any) -> bool:

@@ -18,10 +18,12 @@ Distance = Literal["cosine", "l2", "inner_product"]
 
 
 class VectorIndexConfig(IndexConfig, total=False):
-    """LangGraph's index config, with the distance that its persistent stores take."""
+    """LangGraph's index config, with what its persistent stores take besides."""
 
     distance_type: Distance
     """How near two vectors are; `cosine` when it is not given."""
+    text_fields: list[str] | str | None
+    """Another name of `fields`, which its SqliteStore reads."""
 
 
 class IndexedText(NamedTuple):
@@ -63,11 +65,11 @@ class ItemVectors:
 
     def __init__(self, config: IndexConfig) -> None:
         self.dims = _dims(config)
-        self.fields = config.get("fields") or ["$"]
+        self.fields = _fields(config)
         self.distance = _distance(config)
         if config.get("embed") is None:
             raise UsageError("index.embed: missing; give an Embeddings, a function, or 'provider:model'")
-        self._embeddings = ensure_embeddings(config["embed"])
+        self.embeddings = ensure_embeddings(config["embed"])
 
     @property
     def size(self) -> int:
@@ -89,14 +91,14 @@ class ItemVectors:
     def embed(self, batch: Batch) -> Embedded:
         """Embed the documents in one call and each query by itself. Whatever the embedder raises passes through."""
         wanted = self._wanted(batch)
-        vectors = self._embeddings.embed_documents(wanted.documents) if wanted.documents else []
-        return self._embedded(wanted, vectors, [self._embeddings.embed_query(query) for query in wanted.queries])
+        vectors = self.embeddings.embed_documents(wanted.documents) if wanted.documents else []
+        return self._embedded(wanted, vectors, [self.embeddings.embed_query(query) for query in wanted.queries])
 
     async def aembed(self, batch: Batch) -> Embedded:
         """`embed`, by the embedder's own asynchronous methods."""
         wanted = self._wanted(batch)
-        vectors = await self._embeddings.aembed_documents(wanted.documents) if wanted.documents else []
-        return self._embedded(wanted, vectors, [await self._embeddings.aembed_query(query) for query in wanted.queries])
+        vectors = await self.embeddings.aembed_documents(wanted.documents) if wanted.documents else []
+        return self._embedded(wanted, vectors, [await self.embeddings.aembed_query(query) for query in wanted.queries])
 
     def _wanted(self, batch: Batch) -> Wanted:
         texts = {place: self.texts(op) for place, op in batch.puts.items()}
@@ -146,6 +148,12 @@ def _dims(config: IndexConfig) -> int:
     if not isinstance(dims, int) or dims < 1:
         raise UsageError(f"index.dims: must be the number of dimensions of the embedder, not {dims!r}")
     return dims
+
+
+def _fields(config: IndexConfig) -> list[str]:
+    """The paths to embed; the whole value when none is configured."""
+    fields = config.get("fields") or cast(VectorIndexConfig, config).get("text_fields") or ["$"]
+    return [fields] if isinstance(fields, str) else list(fields)
 
 
 def _distance(config: IndexConfig) -> Distance:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import apsw
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import (
     GetOp,
     IndexConfig,
@@ -144,6 +145,11 @@ class Items:
         self._vectors = ItemVectors(index) if index else None
         self._omit_expired = ttl.get("omit_expired", True) if ttl else True
         self._clock = clock
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """What embeds the items; None without an index."""
+        return self._vectors.embeddings if self._vectors else None
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run the operations as one; one result for each, in their order.

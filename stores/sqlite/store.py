@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime
 from os import PathLike, fspath
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, Op, Result, TTLConfig
@@ -24,13 +24,18 @@ from everthread.stores.sqlite.inbox import Inbox
 from everthread.stores.sqlite.indexing import Indexer
 from everthread.stores.sqlite.items import Items
 from everthread.stores.sqlite.jobs import Jobs
+from everthread.stores.sqlite.opening import Opening
 from everthread.stores.sqlite.plain import PlainRecords, is_ours
 from everthread.stores.sqlite.recall import Recaller
 from everthread.stores.sqlite.records import Records
 from everthread.stores.sqlite.rows import Rows
 from everthread.stores.sqlite.search import SearchIndex
+from everthread.stores.sqlite.sweeper import Sweeper, ended
 from everthread.stores.sqlite.tasks import Tasks
 from everthread.stores.sqlite.transcripts import Transcripts
+
+if TYPE_CHECKING:
+    from everthread.stores.sqlite.aio import AsyncSqliteStore
 
 __all__ = ["SqliteStore"]
 
@@ -62,12 +67,15 @@ class SqliteStore(MemoryStore):
         super().__init__()
         self.path = fspath(path)
         self.index_config = index
-        self.ttl_config = ttl
+        # As LangGraph's own: a read prolongs an item's life only when the config says so, or the call does.
+        self.ttl_config: TTLConfig = {"refresh_on_read": False, **(ttl or {})}
+        self._sweeps = ttl is not None
         self._embedder = resolve_embedder(embedder)
         self._database = database = Database(self.path, busy_timeout=busy_timeout, synchronous=synchronous)
         self._search, self._rows = SearchIndex(), Rows()
         self._indexer = Indexer(database, self._embedder)
         self._items = Items(database, index=index, ttl=ttl, clock=clock)
+        self._sweeper = Sweeper(self._items.sweep_ttl)
         self.transcripts: Transcripts = Transcripts(database, self._search, self._indexer)
         self.artifacts: Artifacts = Artifacts(database)
         self.tasks: Tasks = Tasks(database)
@@ -81,16 +89,18 @@ class SqliteStore(MemoryStore):
         self._doctor.order_embedding()
 
     @classmethod
-    @contextmanager
     def from_conn_string(
         cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
-    ) -> Iterator[Self]:
-        """A store that is closed at the end of the `with`: the signature of LangGraph's own SqliteStore."""
-        store = cls(conn_string, index=index, ttl=ttl)
-        try:
-            yield store
-        finally:
-            store.close()
+    ) -> Opening[Self, AsyncSqliteStore]:
+        """A store that is open for the length of a `with`: the signature of LangGraph's own SqliteStore.
+
+        With `async with` it is an `AsyncSqliteStore`, which stands in for LangGraph's class of that name.
+        """
+        from everthread.stores.sqlite.aio import AsyncSqliteStore
+
+        return Opening(
+            lambda: cls(conn_string, index=index, ttl=ttl), lambda: AsyncSqliteStore(conn_string, index=index, ttl=ttl)
+        )
 
     def setup(self) -> None:
         """Nothing is left to do: the tables are made when the store is opened. Here for users of LangGraph's own."""
@@ -112,9 +122,28 @@ class SqliteStore(MemoryStore):
             return await asyncio.to_thread(self.batch, listed)
         return await self._items.abatch(listed)
 
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """What embeds plain items, as `index` configured it; None without an index."""
+        return self._items.embeddings
+
     def sweep_ttl(self) -> int:
         """Delete expired items; returns how many there were."""
         return self._items.sweep_ttl()
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
+        """Delete expired items from now on, every so many minutes (those of `ttl`, or 5), on a thread of its own.
+
+        The future ends with the sweeper and stops it when it is cancelled. Without a `ttl` nothing is started, and it
+        has ended already. Closing the store stops the sweeper.
+        """
+        if not self._sweeps:
+            return ended()
+        return self._sweeper.start(sweep_interval_minutes or self.ttl_config.get("sweep_interval_minutes") or 5)
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop the sweeper and wait for it; False when it has not ended after `timeout` seconds."""
+        return self._sweeper.stop(timeout)
 
     # -------------------------------------------------------------------------------------------------------- records
 
@@ -218,6 +247,7 @@ class SqliteStore(MemoryStore):
         return self._doctor.rebuild()
 
     def close(self) -> None:
+        self._sweeper.stop()
         self._database.close()
         self._search.forget()
         self._rows.forget()
