@@ -47,7 +47,7 @@ class Frozen(BaseModel):
 
 
 def sound_text(text: str) -> str:
-    """The text if it can be stored and shown anywhere; ValueError when it is empty, or has a NUL or a lone surrogate."""
+    """The text if it can be stored and shown anywhere; ValueError if it is empty, or has a NUL or a lone surrogate."""
     if not text.strip():
         raise ValueError("must not be empty")
     if "\x00" in text:
