@@ -99,7 +99,7 @@ def _contested_together(records: Sequence[Record]) -> list[Record]:
         if record in placed:
             continue
         placed.append(record)
-        placed.extend(other for other in records if other not in placed and _contradict(record, other))
+        placed.extend(other for other in records if _contradict(record, other) and other not in placed)
     return placed
 
 

@@ -143,7 +143,7 @@ def _is_cjk(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
 
 def cjk_share(text: str) -> float:
     """The share of the characters that are Chinese, Japanese or Korean, from 0 to 1; 0 for an empty text."""
-    return float(_is_cjk(_codes(text)).mean()) if text else 0.0
+    return 0.0 if text.isascii() else float(_is_cjk(_codes(text)).mean())
 
 
 @lru_cache(maxsize=1)
