@@ -21,20 +21,35 @@ def test_the_first_example_remembers_across_threads(
     assert "thread monday" in said
 
 
-def test_the_second_example_calls_a_node_alone(tmp_path: Path) -> None:
+def test_the_second_example_remembers_in_a_graph_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(EXAMPLES[1], "README.md", "exec"), {})
+    first, second = capsys.readouterr().out.split("\n", 1)
+    assert first == "I do not know yet."
+    assert "The user prefers tea over coffee." in second
+
+
+def test_the_node_that_the_readme_calls_alone_does_what_it_says(tmp_path: Path) -> None:
     from langchain_core.messages import HumanMessage
 
     from everthread import Identity
+    from everthread.nodes import Retrieve, runtime_for
     from everthread.stores import open_store
 
+    (alone,) = re.findall(r"`(Retrieve\(\)\(.*?\))`", README)
     with open_store(f"sqlite:{tmp_path}") as store:
-        names = {
-            "ana": Identity(tenant="acme", user="ana"),
-            "store": store,
-            "messages": [HumanMessage("Which database?")],
-        }
-        exec(compile(EXAMPLES[1], "README.md", "exec"), names)
-    assert names["update"] == {"recalled": []}
+        ana, messages = Identity(tenant="acme", user="ana"), [HumanMessage("Which database?")]
+        names = {"Retrieve": Retrieve, "runtime_for": runtime_for, "ana": ana, "store": store, "messages": messages}
+        assert eval(alone, names) == {"recalled": []}
+
+
+def test_every_file_that_the_readme_links_to_is_there() -> None:
+    root = Path(__file__).parents[2]
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
+    notebooks = re.findall(r"`(notebooks/[^`]+)`", README)
+    assert [link for link in (*links, *notebooks) if not (root / link).exists()] == []
 
 
 def test_every_command_in_the_readme_is_registered() -> None:
