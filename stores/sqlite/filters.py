@@ -31,8 +31,8 @@ OPERATORS = ("$eq", "$ne", *ORDER)
 def check_filter(conditions: Mapping[str, Any]) -> None:
     """Refuse a filter that cannot be evaluated, before anything is read.
 
-    Raises UsageError for an unknown operator, a key that is not text or has an empty step (`"user."`), and an order that
-    is asked of something which has none (`{"$gt": None}`).
+    Raises UsageError for an unknown operator, a key that is not text or has an empty step (`"user."`), and an order
+    that is asked of something which has none (`{"$gt": None}`).
     """
     if not isinstance(conditions, Mapping):
         raise UsageError(f"filter: must be a dict of keys and conditions, not {type(conditions).__name__}")
