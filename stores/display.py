@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from everthread.stores.record import ErasureReceipt, Recall, Receipt, Record
 
-__all__ = ["table"]
+__all__ = ["table", "told"]
+
+
+def told(value: object) -> str:
+    """Plain data in words, without what is empty: `status: active, evidence: m1 m2`, and a list of such `(...), (...)`."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {told(part)}" for name, part in value.items() if told(part))
+    if isinstance(value, list | tuple):
+        if any(isinstance(part, Mapping) for part in value):
+            return ", ".join(f"({told(part)})" for part in value)
+        return " ".join(told(part) for part in value)
+    return "" if value is None else str(value)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -56,7 +67,7 @@ def _signals(signals: dict[str, float]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = " ".join(str(value).split())
+    text = " ".join(told(value).split())
     for mark, inert in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;")):
         text = text.replace(mark, inert)
     return text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from everthread.cli.home import Here, Model, with_home
-from everthread.cli.output import clean, print_json, say, told
+from everthread.cli.output import clean, print_json, say
 from everthread.errors import EverthreadError, ModelReplyError, UsageError
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def _typed() -> str:
 def _turn(here: Here, agent: Any, config: RunnableConfig, said: str | None, trace: bool) -> None:
     """One turn; `said` None finishes an interrupted one."""
     from everthread.cli.reports import ChatTurn
+    from everthread.stores.display import told
 
     events: list[dict[str, Any]] = []
     given = {"messages": [("user", said)]} if said is not None else None

@@ -15,7 +15,7 @@ from everthread.errors import EverthreadError, UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["clean", "fail", "on_terminal", "print_json", "print_table", "say", "told", "when"]
+__all__ = ["clean", "fail", "on_terminal", "print_json", "print_table", "say", "when"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Stored text may hold anything. Escape sequences and direction overrides would let it write over the screen."""
@@ -39,15 +39,6 @@ def say(text: str = "", *, err: bool = False) -> None:
 def when(moment: datetime | None) -> str:
     """A time for people, to the minute, in UTC; empty for none."""
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M") if moment else ""
-
-
-def told(value: object) -> str:
-    """Plain data in words, without what is empty: `status active, evidence m1 m2`; things of a list end in `; `."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {told(part)}" for name, part in value.items() if told(part))
-    if isinstance(value, list | tuple):
-        return ("; " if any(isinstance(part, Mapping) for part in value) else " ").join(told(part) for part in value)
-    return "" if value is None else str(value)
 
 
 def print_json(value: BaseModel | Sequence[BaseModel] | Mapping[str, Any]) -> None:

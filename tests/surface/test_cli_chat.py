@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 
 from everthread import Identity
 from everthread.cli import app
-from everthread.cli.output import told
 from everthread.graphs import create_memory_agent
 from everthread.stores import open_checkpointer, open_store, thread_config
+from everthread.stores.display import told
 
 ANA = Identity(tenant="local", user="ana")
 LIKES = "I prefer short reports with a table at the end."
@@ -87,15 +87,15 @@ def test_a_model_that_does_not_answer_is_one_line_and_the_turn_can_be_resumed(
 
 def test_a_trace_is_in_words(tmp_path: Path) -> None:
     lines = run(tmp_path, "chat", LIKES, "--trace").stdout.splitlines()
-    assert lines[0] == "  restore: restored (messages 1, repaired 0, notices 0, memory on)"
+    assert lines[0] == "  restore: restored (messages: 1, repaired: 0, notices: 0, memory: on)"
     assert [line for line in lines if "{" in line or "[" in line] == []
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"status": "active", "evidence": ["m1", "m2"], "why": None, "cited": []}, "status active, evidence m1 m2"),
-        ([{"id": "a", "score": 0.5}, {"id": "b"}], "id a, score 0.5; id b"),
+        ({"status": "active", "evidence": ["m1", "m2"], "why": None, "cited": []}, "status: active, evidence: m1 m2"),
+        ([{"id": "a", "score": 0.5}, {"id": "b"}], "(id: a, score: 0.5), (id: b)"),
     ],
 )
 def test_plain_data_is_told_without_brackets_and_empty_parts(data: object, words: str) -> None:
