@@ -413,7 +413,13 @@ class MemoryStore(BaseStore):
 
     @abstractmethod
     def doctor(self) -> list[Finding]:
-        """Look at integrity, schema, drift between records and index, failed jobs; changes nothing."""
+        """Look at integrity, versions, drift between records and what is derived from them, rows that nothing leads to,
+        the audit chain and failed jobs; changes nothing."""
+
+    @abstractmethod
+    def repair(self) -> list[Finding]:
+        """Derive again what has drifted from the records, remove what nothing leads to, embed what lacks vectors.
+        Returns what was done, one finding each; one that is not `ok` could not be mended. A sound store: empty."""
 
     @abstractmethod
     def rebuild(self) -> int:

@@ -6,11 +6,13 @@ the wordllama wheel ships.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from everthread.errors import ModelReplyError, StoreError, UsageError
 
-__all__ = ["Embedder", "LangchainEmbedder", "StaticEmbedder", "resolve_embedder"]
+__all__ = ["Embedder", "Hurried", "LangchainEmbedder", "StaticEmbedder", "hurried", "resolve_embedder"]
 
 Vectors = NDArray[np.float32]
 
@@ -150,6 +152,54 @@ def _name_of(embeddings: Embeddings) -> str:
     model = getattr(embeddings, "model", None) or getattr(embeddings, "model_name", None)
     kind = type(embeddings).__name__
     return f"{kind}/{model}" if isinstance(model, str) else kind
+
+
+class Hurried:
+    """An embedder that is given `seconds` for a call, and is then left alone for `pause` seconds (TimeoutError), so
+    that one that hangs delays a turn once and not at each step. What it still answers is dropped."""
+
+    def __init__(self, embedder: Embedder, seconds: float, *, pause: float = 30.0) -> None:
+        self._embedder = embedder
+        self._seconds = seconds
+        self._pause = pause
+        self._asked_again = 0.0
+        self.id = embedder.id
+
+    @property
+    def dims(self) -> int:
+        """Length of a vector."""
+        return self._embedder.dims
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """As the embedder does, or TimeoutError."""
+        return self._within(lambda: self._embedder.embed_documents(texts))
+
+    def embed_query(self, text: str) -> Vectors:
+        """As the embedder does, or TimeoutError."""
+        return self._within(lambda: self._embedder.embed_query(text))
+
+    def _within(self, call: Callable[[], Vectors]) -> Vectors:
+        if time.monotonic() < self._asked_again:
+            raise TimeoutError(f"embedder {self.id} hung, and is not asked for {self._pause:g} seconds")
+        answer: Future[Vectors] = Future()
+        # a daemon: a hanging call must not keep the process from ending
+        Thread(target=_answer, args=(answer, call), daemon=True).start()
+        if not wait([answer], self._seconds).done:
+            self._asked_again = time.monotonic() + self._pause
+            raise TimeoutError(f"embedder {self.id} did not answer within {self._seconds:g} seconds")
+        return answer.result()
+
+
+def _answer(answer: Future[Vectors], call: Callable[[], Vectors]) -> None:
+    try:
+        answer.set_result(call())
+    except BaseException as error:  # whatever it is, it is raised where the answer is waited for
+        answer.set_exception(error)
+
+
+def hurried(embedder: Embedder, seconds: float) -> Embedder:
+    """`embedder` with a limit of `seconds` for each call; the built-in one, which is fast, as it is."""
+    return embedder if isinstance(embedder, StaticEmbedder) else Hurried(embedder, seconds)
 
 
 BUILT_IN = StaticEmbedder()

@@ -196,6 +196,17 @@ def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
     )
 
 
+def without_vectors(blob: bytes) -> bytes:
+    """A blob of `encode` as if its vectors were not there; StoreError when it is damaged."""
+    try:
+        row = _decode(blob)
+    except (struct.error, ValueError) as error:
+        raise StoreError(f"an index row cannot be read ({error}); rebuild the index") from error
+    head = _HEAD.pack(VERSION, row.cjk, len(row.date_terms), 0, 0, len(row.terms), row.length)
+    parts = (row.terms, row.date_terms, row.counts, row.date_counts)
+    return head + b"".join(part.tobytes() for part in parts)
+
+
 class _Row(NamedTuple):
     """A decoded blob; the arrays are views of it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,17 +35,24 @@ _PACKAGES = (
 
 
 @with_home
-def doctor(here: Here, model: Model = None) -> None:
-    """Check the store and this installation, and say which step sends what to whom. Changes nothing.
+def doctor(
+    here: Here,
+    model: Model = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Repair from the records what can be, and say what was done.")
+    ] = False,
+) -> None:
+    """Check the store and this installation, and say which step sends what to whom. Changes nothing without --fix.
 
     Ends with 1 when something is not as it should be.
 
     \b
     Examples:
       everthread doctor
+      everthread doctor --fix
       everthread doctor --model openai:gpt-4o-mini
     """
-    report = _report(here, model)
+    report = _report(here, model, fix)
     if here.json:
         print_json(report)
     else:
@@ -102,13 +109,15 @@ def environment() -> dict[str, str]:
     }
 
 
-def _report(here: Here, model: str | None) -> DoctorReport:
+def _report(here: Here, model: str | None, fix: bool) -> DoctorReport:
     from everthread.cli.reports import DoctorReport
 
+    repairs = _repairs(here) if fix else []
     findings = _findings(here)
     return DoctorReport(
         ok=all(finding.ok for finding in findings),
         store=here.url,
+        repairs=tuple(repairs),
         findings=tuple(findings),
         environment=environment(),
         data_flow=data_flow(model),
@@ -117,6 +126,15 @@ def _report(here: Here, model: str | None) -> DoctorReport:
 
 def _findings(here: Here) -> list[Finding]:
     return [*_opened("store opens", here.open_store), *_opened("threads open", lambda: _threads(here))]
+
+
+def _repairs(here: Here) -> list[Finding]:
+    """What was repaired; nothing when the store cannot be opened, which the findings say."""
+    try:
+        with here.open_store() as store:
+            return store.repair()
+    except (StoreError, UsageError):
+        return []
 
 
 def _threads(here: Here) -> Saver:
@@ -137,6 +155,10 @@ def _opened(check: str, open: Callable[[], MemoryStore | Saver]) -> list[Finding
 
 
 def _print(report: DoctorReport) -> None:
+    if report.repairs:
+        done = [("done" if f.ok else "NOT DONE", f.check, f.detail, f.remedy or "") for f in report.repairs]
+        print_table(("", "check", "repair", "remedy"), done, title="repairs")
+        say()
     rows = [("ok" if f.ok else "NOT OK", f.check, f.detail, f.remedy or "") for f in report.findings]
     print_table(("", "check", "found", "remedy"), rows, title=report.store)
     say()

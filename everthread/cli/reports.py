@@ -94,6 +94,8 @@ class DoctorReport(Frozen):
     """Whether every finding is as it should be."""
     store: str
     """The store that was looked at."""
+    repairs: tuple[Finding, ...] = ()
+    """With `--fix`: what was done before it was looked at."""
     findings: tuple[Finding, ...]
     """What was looked at in it."""
     environment: dict[str, str]

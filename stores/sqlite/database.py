@@ -6,9 +6,12 @@ file opened here is never opened by the `sqlite3` module in the same process: PO
 
 from __future__ import annotations
 
+import re
+import shutil
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,18 +24,32 @@ from everthread.errors import StoreError, UsageError
 APPLICATION_ID = 0x65767468
 """`evth`, in the file's header: tells our files from others'."""
 
+BACKUP_DAYS = 30.0
+"""How long the copy is kept that is made before an older file is migrated."""
+
 Rows = list[tuple[Any, ...]]
 
 
 class Database:
     """A memory file. `read()` gives a connection of this thread; `write()` a transaction, one at a time.
 
+    A file of an older version is copied beside itself (`memory.db.v3.bak`) and then migrated. The copy is removed when
+    the file is opened after `backup_days`.
+
     Raises StoreError when the file is corrupt, read-only, full or locked for longer than `busy_timeout` seconds, and
-    UsageError when it is a database of something else.
+    UsageError when it is a database of something else, or of a newer version.
     """
 
-    def __init__(self, path: str, *, busy_timeout: float = 30.0, synchronous: str = "FULL") -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        busy_timeout: float = 30.0,
+        synchronous: str = "FULL",
+        backup_days: float = BACKUP_DAYS,
+    ) -> None:
         self.path = path
+        self._backup_days = backup_days
         self._timeout = int(busy_timeout * 1000)
         self._synchronous = synchronous
         self._writing = threading.RLock()
@@ -47,6 +64,7 @@ class Database:
                 self._shared = self._writer
             with translated(path):
                 self._migrate(self._writer)
+                self._drop_expired_backups()
         except BaseException:
             self.close()
             raise
@@ -81,12 +99,8 @@ class Database:
 
     def _migrate(self, connection: apsw.Connection) -> None:
         """Run the numbered scripts that this file has not seen. Several processes may start at once."""
-        scripts = sorted(
-            (int(entry.name[:4]), entry)
-            for entry in files("everthread.stores.sqlite").joinpath("migrations").iterdir()
-            if entry.name.endswith(".sql")
-        )
-        newest = scripts[-1][0]
+        scripts = migrations()
+        newest = max(scripts)
         version = one(connection, "PRAGMA user_version")
         if version > newest:
             raise UsageError(f"{self.path} was written by a newer everthread (schema {version}); upgrade everthread")
@@ -95,9 +109,11 @@ class Database:
         connection.execute("BEGIN IMMEDIATE")
         try:
             version = one(connection, "PRAGMA user_version")
-            for number, script in scripts:
+            if 0 < version < newest:
+                self._back_up(version)
+            for number, script in scripts.items():
                 if number > version:
-                    connection.execute(script.read_text(encoding="utf-8"))
+                    connection.execute(script)
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={newest}")
             connection.execute("COMMIT")
@@ -105,6 +121,38 @@ class Database:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+    # -------------------------------------------------------------------------------------------------------- backups
+
+    def _back_up(self, version: int) -> None:
+        """Copy the file as it is; whoever calls holds the write lock, so that nobody migrates it meanwhile."""
+        target = Path(f"{self.path}.v{version}.bak")
+        unfinished = target.with_suffix(".tmp")
+        unfinished.unlink(missing_ok=True)
+        with closing(apsw.Connection(self.path)) as reader:
+            reader.execute("VACUUM INTO ?", (str(unfinished),))
+        shutil.copymode(self.path, unfinished)
+        unfinished.replace(target)
+
+    def backups(self) -> list[Path]:
+        """The copies that were made before migrations, the oldest version first."""
+        file = Path(self.path)
+        if self.path == ":memory:":
+            return []
+        name = re.compile(re.escape(file.name) + r"\.v(\d+)\.bak")
+        found = [(int(match[1]), path) for path in file.parent.iterdir() if (match := name.fullmatch(path.name))]
+        return [path for _, path in sorted(found)]
+
+    def expiry(self, backup: Path) -> float:
+        """When a backup expires, in seconds since 1970."""
+        return backup.stat().st_mtime + self._backup_days * 24 * 60 * 60
+
+    def _drop_expired_backups(self) -> None:
+        for backup in self.backups():
+            if self.expiry(backup) <= time.time():
+                backup.unlink(missing_ok=True)  # another process may have been first
+
+    # ----------------------------------------------------------------------------------------------- reads and writes
 
     @contextmanager
     def read(self) -> Iterator[apsw.Connection]:
@@ -166,6 +214,13 @@ class Database:
             for connection in self._open:
                 connection.close()
             self._open.clear()
+
+
+def migrations() -> dict[int, str]:
+    """The scripts that make a file what it is, by number, in order. New ones are appended, none is ever changed."""
+    folder = files("everthread.stores.sqlite").joinpath("migrations")
+    scripts = {int(entry.name[:4]): entry for entry in folder.iterdir() if entry.name.endswith(".sql")}
+    return {number: scripts[number].read_text(encoding="utf-8") for number in sorted(scripts)}
 
 
 def make_folder(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Documents become search rows here: terms always, vectors when the embedder answers and is the index's own.
 
-The index remembers whose vectors it holds. With another embedder it works on keywords at once, and the `embed` job
-computes the vectors anew.
+Each row says whose vectors it has. With another embedder the index works on keywords at once, and the `embed` job gives
+each row the new vectors, in batches: what it has done stays done.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from everthread.stores.embedding import Embedder
+from everthread.stores.embedding import Embedder, hurried
 from everthread.stores.identity import Identity
 from everthread.stores.scoring import Document, encode, pieces
 from everthread.stores.sqlite.database import Database, one
@@ -22,16 +22,19 @@ from everthread.stores.sqlite.search import SearchRow
 
 __all__ = ["Indexer", "Prepared", "QueryVector", "order_vectors"]
 
+PATIENCE = 5.0
+"""Seconds that a turn waits for an embedder. What it has not embedded by then is found by keywords until a job has."""
+
 ORDERED = "SELECT 1 FROM jobs WHERE kind = 'embed' AND status = 'ready' AND json_extract(payload, '$.space') IS ?"
 
 
 class Prepared(NamedTuple):
     """Documents on their way into the index, embedded before the transaction that writes them."""
 
-    documents: Sequence[Document]
-    """What is indexed."""
     rows: list[SearchRow]
-    """One a document, in order."""
+    """One a document, in order; `Indexer.settle` numbers them by their embedder."""
+    dims: int | None
+    """Length of their vectors; None when they have none."""
     failure: str | None
     """Why there are no vectors, when the embedder was asked and failed."""
 
@@ -50,6 +53,7 @@ class Indexer:
     def __init__(self, database: Database, embedder: Embedder | None) -> None:
         self._database = database
         self._embedder = embedder
+        self._hurried = hurried(embedder, PATIENCE) if embedder else None
 
     @property
     def embedder_id(self) -> str | None:
@@ -69,55 +73,51 @@ class Indexer:
         """Note that the index now holds this embedder's vectors and no others."""
         connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('embedder', ?)", (self.embedder_id,))
 
-    def release(self, connection: apsw.Connection) -> None:
-        """Note that the vectors are changing hands: until `take_over` nobody's are compared with anything."""
-        connection.execute(
-            "INSERT OR REPLACE INTO meta (name, value) VALUES ('embedder', ?)",
-            (f"nobody yet ({self.embedder_id} is at it)",),
-        )
-
-    def prepare(self, documents: Sequence[Document], *, anew: bool = False) -> Prepared:
+    def prepare(self, documents: Sequence[Document], *, patient: bool = False) -> Prepared:
         """Embed and encode. Call it outside of every transaction: an embedder may be slow, or a network away.
 
-        `anew` embeds although the index holds another embedder's vectors, since all of them are about to be replaced.
+        `patient` waits for the embedder as long as it takes, as a job may; a turn waits for `PATIENCE` and writes
+        without vectors then.
         """
-        if not documents or self._embedder is None:
-            return Prepared(documents, [_row(document, None) for document in documents], None)
-        if not anew:
-            with self._database.read() as connection:
-                if not self.owns(connection):
-                    return Prepared(documents, [_row(document, None) for document in documents], None)
+        embedder = self._embedder if patient else self._hurried
+        if not documents or embedder is None:
+            return Prepared([_row(document, None) for document in documents], None, None)
         texts = [pieces(document) for document in documents]
         try:
-            vectors = self._embedder.embed_documents([text for parts in texts for text in parts])
+            vectors = embedder.embed_documents([text for parts in texts for text in parts])
         # Any provider's client may raise anything. The write goes on; the failure is a job and is seen in `doctor`.
         except Exception as error:
-            return Prepared(documents, [_row(document, None) for document in documents], _named(error))
+            return Prepared([_row(document, None) for document in documents], None, _named(error))
         ends = np.cumsum([len(parts) for parts in texts])[:-1]
         rows = [_row(document, part) for document, part in zip(documents, np.split(vectors, ends), strict=True)]
-        return Prepared(documents, rows, None)
+        return Prepared(rows, vectors.shape[-1], None)
 
     def settle(self, connection: apsw.Connection, prepared: Prepared) -> list[SearchRow]:
-        """The rows to write in this transaction. Claims the index for this embedder when it holds no vectors yet, and
-        leaves vectors out when another process has given it to another embedder meanwhile."""
-        if not any(row.whole for row in prepared.rows):
+        """The rows to write in this transaction. Claims the index for this embedder when it holds no vectors yet."""
+        if prepared.dims is None:
             return prepared.rows
-        if not self.owns(connection):
-            return [_row(document, None) for document in prepared.documents]
         if self.holder(connection) is None:
             self.take_over(connection)
-        return prepared.rows
+        number = self._number(connection, prepared.dims)
+        return [row._replace(embedder=number) for row in prepared.rows]
+
+    def _number(self, connection: apsw.Connection, dims: int) -> int:
+        """This embedder's number in the index, given at first use."""
+        who = (self.embedder_id, dims)
+        connection.execute("INSERT INTO embedders (id, dims) VALUES (?, ?) ON CONFLICT DO NOTHING", who)
+        return int(one(connection, "SELECT number FROM embedders WHERE id = ? AND dims = ?", *who))
 
     def query(self, text: str) -> QueryVector:
-        """The query's vector by the embedder of the index. Call it outside of every transaction."""
-        if self._embedder is None:
+        """The query's vector. Call it outside of every transaction."""
+        if self._hurried is None:
             return QueryVector(None, None)
         with self._database.read() as connection:
             holder = self.holder(connection)
-        if holder not in (None, self._embedder.id):
-            return QueryVector(None, f"semantic: the index holds vectors of {holder}; a job embeds them anew")
+        another = None
+        if holder not in (None, self.embedder_id):
+            another = f"semantic: the index holds vectors of {holder}; a job embeds them anew"
         try:
-            return QueryVector(self._embedder.embed_query(text), None)
+            return QueryVector(self._hurried.embed_query(text), another)
         # As above: recall fails open, keywords answer, and the caller is told.
         except Exception as error:
             return QueryVector(None, f"semantic: {_named(error)}")
@@ -130,9 +130,7 @@ def order_vectors(connection: apsw.Connection, identity: Identity, space: str | 
 
 
 def _row(document: Document, vectors: NDArray[np.float32] | None) -> SearchRow:
-    return SearchRow(
-        document.id, document.group, document.speaker, encode(document, vectors), whole=vectors is not None
-    )
+    return SearchRow(document.id, document.group, document.speaker, encode(document, vectors))
 
 
 def _named(error: Exception) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import apsw
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from everthread.errors import UsageError
@@ -21,7 +22,19 @@ from everthread.stores.sqlite.search import record_space
 from everthread.stores.sqlite.times import micros, moment
 from everthread.stores.text import normalise
 
-__all__ = ["NO_THREAD", "OF_OWNER", "PERMITTED", "Rows", "Stored", "document_of", "permission", "save", "space_of"]
+__all__ = [
+    "NO_THREAD",
+    "OF_OWNER",
+    "PERMITTED",
+    "Rows",
+    "Stored",
+    "columns_of",
+    "document_of",
+    "permission",
+    "save",
+    "space_of",
+    "stored_records",
+]
 
 
 class Stored(NamedTuple):
@@ -110,7 +123,7 @@ def permission(
 
 def save(connection: apsw.Connection, tenant: str, stored: Stored, *, actor: str, receipt: str, reason: str) -> None:
     """Write the record's newest revision, its place in the history and its relations. The caller keeps the index."""
-    row = _columns(tenant, stored)
+    row = columns_of(tenant, stored)
     connection.execute(SAVE, row)
     connection.execute(SAVE_REVISION, row | {"actor": actor, "receipt": receipt, "reason": reason})
     record = stored.record
@@ -129,7 +142,19 @@ def body_of(record: Record) -> str:
         raise UsageError(f"record {record.id} holds text that is not valid Unicode (a lone surrogate)") from error
 
 
-def _columns(tenant: str, stored: Stored) -> dict[str, Any]:
+def stored_records(connection: apsw.Connection, condition: str) -> Iterator[tuple[str, Stored]]:
+    """(tenant, record) of every row that meets a condition (SQL of ours, never input), past what is kept in memory.
+    A damaged body is passed over: `doctor` names it."""
+    for tenant, author, body in connection.execute(f"SELECT tenant, author, body FROM records WHERE {condition}"):
+        try:
+            record = Record.model_validate_json(str(body))
+        except ValidationError:
+            continue
+        yield str(tenant), Stored(record, str(author))
+
+
+def columns_of(tenant: str, stored: Stored) -> dict[str, Any]:
+    """A record as a row of `records`."""
     record = stored.record
     within, readers = record.scope.within, record.governance.readable_by
     return {

@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import apsw
 
 from everthread.stores.identity import Identity, encode_label
-from everthread.stores.scoring import Corpus
+from everthread.stores.scoring import Corpus, without_vectors
 from everthread.stores.sqlite.database import one
 
 __all__ = ["SearchIndex", "SearchRow", "evidence_space", "is_evidence_space", "record_space"]
 
 
 PUT = """
-INSERT INTO search (space, grp, seq, id, speaker, blob, whole) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO search (space, grp, seq, id, speaker, blob, embedder) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (space, id) DO UPDATE SET
-    grp = excluded.grp, speaker = excluded.speaker, blob = excluded.blob, whole = excluded.whole
+    grp = excluded.grp, speaker = excluded.speaker, blob = excluded.blob, embedder = excluded.embedder
 """
 
-ROWS = "SELECT id, grp, speaker, blob FROM search WHERE space = ? ORDER BY grp, seq"
+ROWS = "SELECT id, grp, speaker, blob, embedder FROM search WHERE space = ? ORDER BY grp, seq"
+OTHERS = "SELECT number FROM embedders WHERE id <> ?"
 
 RAISE_VERSION = """
 INSERT INTO search_versions (space, version) VALUES (?1, ?2)
@@ -45,8 +46,8 @@ class SearchRow(NamedTuple):
     """Who said it."""
     blob: bytes
     """What `scoring.encode` returned."""
-    whole: bool = True
-    """False when its vectors could not be computed: a job adds them."""
+    embedder: int = 0
+    """Number of the embedder whose vectors it has; 0 while it has none: a job adds them."""
 
 
 def record_space(tenant: str, owner: str, owner_id: str) -> str:
@@ -82,9 +83,12 @@ class SearchIndex:
 
     The cache holds at most `cache_rows` rows (some 4 KB each with vectors) and is checked against the spaces' versions
     at each use, so that it never answers with what another process has changed.
+
+    `embedder_id`: whose vectors to compare; rows with those of another are searched by their words alone.
     """
 
-    def __init__(self, *, cache_rows: int = 50_000) -> None:
+    def __init__(self, embedder_id: str | None = None, *, cache_rows: int = 50_000) -> None:
+        self._embedder_id = embedder_id
         self._limit = cache_rows
         self._cache: OrderedDict[tuple[str, ...], Kept] = OrderedDict()
         self._lock = threading.Lock()
@@ -95,7 +99,7 @@ class SearchIndex:
         connection.executemany(
             PUT,
             [
-                (space, row.group, last - len(rows) + number, row.id, row.speaker, row.blob, row.whole)
+                (space, row.group, last - len(rows) + number, row.id, row.speaker, row.blob, row.embedder)
                 for number, row in enumerate(rows, start=1)
             ],
         )
@@ -138,13 +142,19 @@ class SearchIndex:
         with self._lock:
             kept = self._cache.get(key)
         if kept is None or kept.versions != versions:
-            rows = (row for space in spaces for row in connection.execute(ROWS, (space,)))
+            rows = (row for space in spaces for row in self._rows(connection, space))
             kept = Kept(versions, Corpus.from_rows(rows, known=kept.whole if kept else None))
         if only is not None and kept.only != only:
             mask = [id in only for id in kept.whole.ids]
             kept = kept._replace(only=only, narrowed=kept.whole if all(mask) else kept.whole.subset(mask))
         self._keep(key, kept)
         return kept.whole if only is None or kept.narrowed is None else kept.narrowed
+
+    def _rows(self, connection: apsw.Connection, space: str) -> Iterator[tuple[str, str, str | None, bytes]]:
+        """A space's rows, without the vectors that cannot be compared."""
+        others = {number for (number,) in connection.execute(OTHERS, (self._embedder_id,))}
+        for id, group, speaker, blob, embedder in connection.execute(ROWS, (space,)):
+            yield id, group, speaker, without_vectors(blob) if embedder in others else blob
 
     def _keep(self, key: tuple[str, ...], kept: Kept) -> None:
         with self._lock:

@@ -28,6 +28,8 @@ from everthread.stores.sqlite.opening import Opening
 from everthread.stores.sqlite.plain import PlainRecords, is_ours
 from everthread.stores.sqlite.recall import Recaller
 from everthread.stores.sqlite.records import Records
+from everthread.stores.sqlite.reindexing import Reindexer
+from everthread.stores.sqlite.repair import Repair
 from everthread.stores.sqlite.rows import Rows
 from everthread.stores.sqlite.search import SearchIndex
 from everthread.stores.sqlite.sweeper import Sweeper, ended
@@ -72,7 +74,7 @@ class SqliteStore(MemoryStore):
         self._sweeps = ttl is not None
         self._embedder = resolve_embedder(embedder)
         self._database = database = Database(self.path, busy_timeout=busy_timeout, synchronous=synchronous)
-        self._search, self._rows = SearchIndex(), Rows()
+        self._search, self._rows = SearchIndex(self._embedder.id if self._embedder else None), Rows()
         self._indexer = Indexer(database, self._embedder)
         self._items = Items(database, index=index, ttl=ttl, clock=clock)
         self._sweeper = Sweeper(self._items.sweep_ttl)
@@ -85,8 +87,10 @@ class SqliteStore(MemoryStore):
         self._records = Records(database, self._rows, self._search, self._indexer, clock)
         self._recaller = Recaller(database, self._rows, self._search, self._indexer, self.transcripts, clock)
         self._eraser = Eraser(database, self._rows, self._search, self.transcripts, self.artifacts, clock)
-        self._doctor = Doctor(database, self._rows, self._search, self._indexer, self.transcripts, self.jobs)
-        self._doctor.order_embedding()
+        self._reindexer = Reindexer(database, self._rows, self._search, self._indexer, self.transcripts)
+        self._doctor = Doctor(database, self._indexer, self._reindexer, self.jobs)
+        self._repair = Repair(database, self._rows, self._indexer, self._reindexer)
+        self._reindexer.order()
 
     @classmethod
     def from_conn_string(
@@ -238,13 +242,16 @@ class SqliteStore(MemoryStore):
 
     def handlers(self) -> Mapping[str, Callable[[Job], None]]:
         """What runs the store's own jobs: `store.jobs.drain(store.handlers())`."""
-        return {"embed": self._doctor.embed}
+        return {"embed": self._reindexer.embed}
 
     def doctor(self) -> list[Finding]:
         return self._doctor.findings()
 
+    def repair(self) -> list[Finding]:
+        return self._repair.run()
+
     def rebuild(self) -> int:
-        return self._doctor.rebuild()
+        return self._reindexer.rebuild()
 
     def close(self) -> None:
         self._sweeper.stop()

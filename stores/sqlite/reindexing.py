@@ -1,0 +1,183 @@
+"""The search index is derived: what records and transcripts say is indexed anew, or embedded later, without a stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import apsw
+
+from everthread.errors import StoreError
+from everthread.stores.contract import Job
+from everthread.stores.identity import NAMESPACE_ROOT, Identity
+from everthread.stores.scoring import Document
+from everthread.stores.sqlite.database import Database, one
+from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors
+from everthread.stores.sqlite.rows import Rows, document_of, space_of, stored_records
+from everthread.stores.sqlite.search import SearchIndex, is_evidence_space
+from everthread.stores.sqlite.transcripts import Transcripts
+
+__all__ = ["Key", "Reindexer"]
+
+BATCH = 500
+"""Documents that are embedded in one call."""
+ROUNDS = 3
+"""How often a space that is written to meanwhile is built again before its writers have to wait."""
+ITSELF = Identity(tenant=NAMESPACE_ROOT, user=NAMESPACE_ROOT)
+"""On whose behalf the store orders its own jobs."""
+
+ALL_IN_USE = "records.status IN ('active', 'contested')"
+NONE_YET = "SELECT space, id FROM search WHERE embedder = 0 AND (space, id) > (?1, ?2) AND (?3 IS NULL OR space = ?3)"
+NOT_OURS = """
+SELECT space, id FROM search WHERE (space, id) > (?1, ?2) AND (?3 IS NULL OR space = ?3)
+AND embedder NOT IN (SELECT number FROM embedders WHERE embedders.id = ?4)
+"""
+
+Key = tuple[str, str]
+"""A row of the search index: its space and its id."""
+
+
+class Reindexer:
+    """Brings the search index to what it is derived from, and its vectors to those of the store's embedder."""
+
+    def __init__(
+        self, database: Database, rows: Rows, index: SearchIndex, indexer: Indexer, transcripts: Transcripts
+    ) -> None:
+        self._database = database
+        self._rows = rows
+        self._index = index
+        self._indexer = indexer
+        self._transcripts = transcripts
+
+    # -------------------------------------------------------------------------------------------------------- vectors
+
+    def order(self) -> None:
+        """When the store is opened with an embedder that the index is not of, or that has work left: leave a job."""
+        if self._indexer.embedder_id is None:
+            return
+        with self._database.read() as connection:
+            if not self._has_work(connection):
+                return
+        with self._database.write() as connection:
+            order_vectors(connection, ITSELF, None)
+
+    def _has_work(self, connection: apsw.Connection) -> bool:
+        if not self._indexer.owns(connection):
+            return one(connection, "SELECT 1 FROM search LIMIT 1") is not None
+        return one(connection, "SELECT 1 FROM search WHERE embedder = 0 LIMIT 1") is not None
+
+    def embed(self, job: Job) -> None:
+        """The job `embed`: give the rows of a space (or of all) the vectors that they lack. What is done is kept, so
+        that the next worker goes on where this one was stopped. Raises StoreError when the embedder fails again, so
+        that the queue tries later."""
+        if self._indexer.embedder_id is None:
+            raise StoreError("the store is open without an embedder; a worker with one does this job")
+        with self._database.read() as connection:
+            owns = self._indexer.owns(connection)
+        self.embed_rest(job.payload.get("space"), among=NONE_YET if owns else NOT_OURS)
+
+    def embed_rest(self, space: str | None = None, *, among: str = NOT_OURS) -> int:
+        """Embed what has no vectors of this store's embedder, in a space or everywhere, in batches; returns how many
+        texts that were. StoreError when the embedder fails."""
+        embedded, last = 0, ("", "")
+        while lacking := self._next(among, last, space):
+            embedded += self._fill(lacking)
+            last = lacking[-1]
+        if space is None and among is NOT_OURS:
+            with self._database.write() as connection:
+                self._indexer.take_over(connection)
+        return embedded
+
+    def _next(self, among: str, after: Key, space: str | None) -> list[Key]:
+        """The next rows that lack vectors, all of one space."""
+        values = (*after, space) if among is NONE_YET else (*after, space, self._indexer.embedder_id)
+        with self._database.read() as connection:
+            found = connection.execute(f"{among} ORDER BY space, id LIMIT {BATCH}", values).fetchall()
+        return [(str(in_space), str(id)) for in_space, id in found if in_space == found[0][0]]
+
+    def _fill(self, lacking: Sequence[Key]) -> int:
+        space, ids = lacking[0][0], [id for _, id in lacking]
+        with self._database.read() as connection:
+            documents = self._documents(connection, space, ids)
+        prepared = self._indexer.prepare(documents, patient=True)
+        if prepared.failure:
+            raise StoreError(f"the embedder failed: {prepared.failure}")
+        with self._database.write() as connection:
+            # what was written or erased while the embedder was at work is not put back
+            still = set(self._documents(connection, space, ids))
+            rows = self._indexer.settle(connection, prepared)
+            fresh = [row for row, document in zip(rows, documents, strict=True) if document in still]
+            self._index.put(connection, space, fresh)
+        return len(fresh)
+
+    def _documents(self, connection: apsw.Connection, space: str, ids: Sequence[str]) -> list[Document]:
+        if is_evidence_space(space):
+            return self._transcripts.documents(connection, ids)
+        condition = f"{ALL_IN_USE} AND records.id IN (SELECT value FROM json_each(:ids))"
+        found = self._rows.find(connection, condition, {"ids": json.dumps(list(ids))})
+        return [document_of(stored.record) for stored in found]
+
+    # ------------------------------------------------------------------------------------------------------- the rows
+
+    def drift(self) -> tuple[set[Key], set[Key]]:
+        """What is not in the index and should be, and what is there and should not be."""
+        expected = {(space, document.id) for space, documents in self._all() for document in documents}
+        with self._database.read() as connection:
+            found = {(str(space), str(id)) for space, id in connection.execute("SELECT space, id FROM search")}
+        return expected - found, found - expected
+
+    def rebuild(self, only: set[str] | None = None) -> int:
+        """See `MemoryStore.rebuild`; `only` these spaces. Searches go on meanwhile; writes wait only for a space that
+        is written to again and again."""
+        left = self._build(only)
+        for _ in range(ROUNDS):
+            if left:
+                left = self._build(left)
+        with self._database.write() as connection:
+            if left:
+                self._build(left)
+            if self._indexer.embedder_id is not None and only is None:
+                self._indexer.take_over(connection)
+            count: int = one(connection, "SELECT count(*) FROM search")
+        self._index.forget()
+        self.order()
+        return count
+
+    def _build(self, only: set[str] | None) -> set[str]:
+        """Build these spaces (or all) from what they are derived from; returns those that were written to meanwhile."""
+        with self._database.read() as connection:
+            versions = {str(space): version for space, version in connection.execute("SELECT * FROM search_versions")}
+        documents: dict[str, list[Document]] = {space: [] for space in {*versions, *(only or ())}}
+        for space, batch in self._all():
+            documents.setdefault(space, []).extend(batch)
+        return {
+            space
+            for space, found in documents.items()
+            if (only is None or space in only) and not self._replace(space, found, versions.get(space, 0))
+        }
+
+    def _replace(self, space: str, documents: Sequence[Document], version: int) -> bool:
+        """Replace a space's rows; False when it was written to since `version`."""
+        parts: list[Prepared] = [
+            self._indexer.prepare(documents[start : start + BATCH], patient=True)
+            for start in range(0, len(documents), BATCH)
+        ]
+        with self._database.write() as connection:
+            if self._index.version(connection, space) != version:
+                return False
+            self._index.clear(connection, space)
+            rows = [row for part in parts for row in self._indexer.settle(connection, part)]
+            self._index.put(connection, space, rows)
+        return True
+
+    def _all(self) -> Iterator[tuple[str, list[Document]]]:
+        """Everything that belongs in the index: (space, documents in order), in batches."""
+        yield from self._all_records().items()
+        yield from self._transcripts.all_documents()
+
+    def _all_records(self) -> dict[str, list[Document]]:
+        spaces: dict[str, list[Document]] = {}
+        with self._database.read() as connection:
+            for tenant, stored in stored_records(connection, f"{ALL_IN_USE} ORDER BY recorded_at, id"):
+                spaces.setdefault(space_of(tenant, stored.record), []).append(document_of(stored.record))
+        return spaces
