@@ -12,6 +12,9 @@ from everthread.stores.text import normalise, sound
 
 __all__ = ["clip", "distinct", "is_pleasantry", "said", "sentences"]
 
+MAX_READ = 65_536
+"""Characters of one message that rules summarise: a pasted book must not stall a turn."""
+
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])\s*|\n+")
 _PLEASANTRY = re.compile(
@@ -28,8 +31,9 @@ def said(message: BaseMessage) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences in order, without list markers; code blocks are left out, and so is what has no letter or digit."""
-    pieces = (_BULLET.sub("", piece).strip() for piece in _END.split(_CODE.sub("\n", text)))
+    """The sentences of its first 64 K characters in order, without list markers; code blocks are left out, and so is
+    what has no letter or digit."""
+    pieces = (_BULLET.sub("", piece).strip() for piece in _END.split(_CODE.sub("\n", text[:MAX_READ])))
     return [piece for piece in pieces if any(character.isalnum() for character in piece)]
 
 

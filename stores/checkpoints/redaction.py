@@ -8,10 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+from langgraph._internal._constants import TASKS
+from langgraph.constants import START
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 
 ERASED = "[erased]"
+
+INPUTS = frozenset({START, TASKS})
+"""Channels that hold what a run or a node was given, as it was given."""
 
 # Of an erased message only its id, its kind and the ids and names of its tool calls stay: the history remains valid.
 _BLANK: dict[str, Any] = {
@@ -27,12 +32,23 @@ _BLANK: dict[str, Any] = {
 class Redaction:
     """Replaces messages by id, and any text that contains one of the words (whatever their case).
 
-    Give it values of channels, not whole checkpoints: names of channels and nodes are not for it.
+    Give it values of channels, not whole checkpoints: names of channels and nodes are not for it. `said` is what the
+    messages say: by it they are known in a turn's input, where they have no id yet.
     """
 
-    def __init__(self, message_ids: Iterable[str], words: Iterable[str]) -> None:
+    def __init__(self, message_ids: Iterable[str], words: Iterable[str], *, said: Iterable[str] = ()) -> None:
         self._ids = {identifier for identifier in message_ids if identifier}
         self._words = [word.casefold() for word in words if word.strip()]
+        self._said = {text for text in said if text.strip()}
+        self._in_input = False
+
+    def of(self, channel: str, value: Any) -> Any:
+        """`value` of this channel without the words."""
+        self._in_input = channel in INPUTS
+        try:
+            return self(value)
+        finally:
+            self._in_input = False
 
     def __call__(self, value: Any) -> Any:
         """`value` without the words; the very same object when nothing in it had to go."""
@@ -49,6 +65,8 @@ class Redaction:
         return self._object(value)
 
     def _names(self, text: str) -> bool:
+        if self._in_input and text in self._said:
+            return True
         folded = text.casefold()
         return any(word in folded for word in self._words)
 
@@ -98,6 +116,22 @@ def blank(message: BaseMessage) -> BaseMessage:
         update["tool_calls"] = [{**call, "args": {}} for call in calls]
     clean = message.model_copy(update=update)
     return message if clean == message else clean
+
+
+def said_by(message_ids: set[str], value: Any) -> Iterator[str]:
+    """What the user's messages with these ids say, wherever they are in plain data."""
+    if isinstance(value, BaseMessage):
+        if value.id in message_ids and value.type == "human":
+            parts = [value.content] if isinstance(value.content, str) else value.content
+            yield from (part if isinstance(part, str) else str(part.get("text", "")) for part in parts)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from said_by(message_ids, part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from said_by(message_ids, part)
+    elif hasattr(value, "value"):  # LangGraph's snapshot of a DeltaChannel, Overwrite
+        yield from said_by(message_ids, value.value)
 
 
 def texts(value: Any) -> Iterator[str]:

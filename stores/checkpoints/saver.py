@@ -33,7 +33,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from everthread.errors import Conflict, StoreError, UsageError
 from everthread.stores.checkpoints import fence, lease
 from everthread.stores.checkpoints.files import connect, path_of, translated
-from everthread.stores.checkpoints.redaction import Redaction
+from everthread.stores.checkpoints.redaction import Redaction, said_by
 from everthread.stores.checkpoints.retention import Node, lineage, nearest_kept
 from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import Finding
@@ -85,7 +85,7 @@ _SET_PARENT = """
 UPDATE checkpoints SET parent_checkpoint_id = ? WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
 """
 _STORED_CHECKPOINTS = "SELECT rowid, type, checkpoint, metadata FROM checkpoints WHERE thread_id = ?"
-_STORED_WRITES = "SELECT rowid, type, value FROM writes WHERE thread_id = ?"
+_STORED_WRITES = "SELECT rowid, type, value, channel FROM writes WHERE thread_id = ?"
 _THREADS_OF_RUN = """
 SELECT DISTINCT thread_id FROM checkpoints WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') = ?
 """
@@ -326,17 +326,18 @@ class Saver(SqliteSaver):
         seconds, and StoreError when another process keeps the old log from being overwritten.
         """
         with self.turn(thread_id, timeout):
-            return self._redact(thread_id, Redaction(message_ids, words))
+            return self._redact(thread_id, message_ids, words)
 
     async def aredact(
         self, thread_id: str, message_ids: Sequence[str], words: Sequence[str], *, timeout: float = 60.0
     ) -> int:
         """`redact` for asyncio."""
         async with self.aturn(thread_id, timeout):
-            return await self._run(self._redact, thread_id, Redaction(message_ids, words))
+            return await self._run(self._redact, thread_id, message_ids, words)
 
-    def _redact(self, thread_id: str, redaction: Redaction) -> int:
+    def _redact(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
         with self.cursor() as cursor:
+            redaction = Redaction(message_ids, words, said=self._said(cursor, thread_id, set(message_ids)))
             changed = self._redact_checkpoints(cursor, thread_id, redaction)
             changed += self._redact_writes(cursor, thread_id, redaction)
             # A run that is still under way, without a lease, must not write the words back.
@@ -344,12 +345,21 @@ class Saver(SqliteSaver):
         self.scrub()
         return changed
 
+    def _said(self, cursor: sqlite3.Cursor, thread_id: str, message_ids: set[str]) -> set[str]:
+        """What these messages say: a turn's input is stored as it was given, before its messages had ids."""
+        return {
+            text
+            for statement in (_STORED_CHECKPOINTS, _STORED_WRITES)
+            for _, kind, stored, *_ in cursor.execute(statement, (thread_id,)).fetchall()
+            for text in said_by(message_ids, self.serde.loads_typed((kind, stored)))
+        }
+
     def _redact_checkpoints(self, cursor: sqlite3.Cursor, thread_id: str, redaction: Redaction) -> int:
         changed = 0
         rows = cursor.execute(_STORED_CHECKPOINTS, (thread_id,)).fetchall()
         for rowid, kind, stored, metadata in rows:
             checkpoint = self.serde.loads_typed((kind, stored))
-            values = {name: redaction(value) for name, value in checkpoint["channel_values"].items()}
+            values = {name: redaction.of(name, value) for name, value in checkpoint["channel_values"].items()}
             plain = json.loads(metadata) if metadata else {}
             clean = {key: value if key in KEPT_OF_CONFIG else redaction(value) for key, value in plain.items()}
             if clean == plain and all(value is checkpoint["channel_values"][name] for name, value in values.items()):
@@ -365,9 +375,9 @@ class Saver(SqliteSaver):
     def _redact_writes(self, cursor: sqlite3.Cursor, thread_id: str, redaction: Redaction) -> int:
         changed = 0
         rows = cursor.execute(_STORED_WRITES, (thread_id,)).fetchall()
-        for rowid, kind, stored in rows:
+        for rowid, kind, stored, channel in rows:
             value = self.serde.loads_typed((kind, stored))
-            clean = redaction(value)
+            clean = redaction.of(channel, value)
             if clean is value:
                 continue
             cursor.execute(

@@ -15,7 +15,7 @@ from everthread.errors import AccessDenied, StoreError, UsageError
 from everthread.stores.access import may_erase, may_read, narrows
 from everthread.stores.contract import ThreadEraser
 from everthread.stores.identity import Identity, owners_of
-from everthread.stores.record import ErasureReceipt, Receipt, Record, Selection
+from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, Selection
 from everthread.stores.sqlite import audit
 from everthread.stores.sqlite.artifacts import Artifacts
 from everthread.stores.sqlite.database import Database
@@ -242,7 +242,12 @@ class Eraser:
                 remains.append(f"messages of thread {source.thread_id}, which are another user's: ask an admin")
                 continue
             whole = selection.thread_id == source.thread_id
-            found = {message.message_id for message in said if whole or _repeats(message.text, plan.words)}
+            answers = _answers(said, set(source.message_ids))
+            found = {
+                message.message_id
+                for message in said
+                if whole or message.message_id in answers or _repeats(message.text, plan.words)
+            }
             reachable.append(source._replace(message_ids=tuple(dict.fromkeys([*source.message_ids, *sorted(found)]))))
         return reachable
 
@@ -318,14 +323,24 @@ class Eraser:
     def _erase_source(
         self, identity: Identity, source: Source, words: Sequence[str], selection: Selection, reason: str
     ) -> Counter[str]:
-        """The messages, and what the thread keeps that repeats them; the whole thread when it was selected."""
+        """The messages, and what the thread keeps that repeats them; the whole thread when it was selected.
+
+        Its summaries go whatever they say: in whose words a summary repeats a message cannot be known, and the next
+        compaction makes one of the messages that are left.
+        """
         owner = _owner_of(identity, source)
         if source.thread_id == selection.thread_id:
             return Counter(self._transcripts.erase_thread(owner, source.thread_id, reason=reason))
-        held = self._artifacts.of_thread(owner, source.thread_id)
+        ids = set(source.message_ids)
+        said = {each.text for each in self._transcripts.read(owner, source.thread_id) if each.message_id in ids}
+        repeating = [
+            kept.id
+            for kept in self._artifacts.of_thread(owner, source.thread_id)
+            if kept.text in said or _repeats(kept.text, words) or (ids and kept.kind in ("summary", "task_state"))
+        ]
         return Counter(
             evidence=self._transcripts.erase_messages(owner, source.thread_id, source.message_ids),
-            artifacts=self._artifacts.erase(owner, [kept.id for kept in held if _repeats(kept.text, words)]),
+            artifacts=self._artifacts.erase(owner, repeating),
         )
 
     # ---------------------------------------------------------------------------------------------------------- verify
@@ -392,6 +407,18 @@ def _joined(sources: Iterable[Source]) -> list[Source]:
     for source in sources:
         found.setdefault((source.user, source.thread_id), {}).update(dict.fromkeys(source.message_ids))
     return [Source(user, thread_id, tuple(ids)) for (user, thread_id), ids in found.items()]
+
+
+def _answers(said: Sequence[Evidence], ids: set[str]) -> set[str]:
+    """What followed these messages of the user's in their turns: an answer repeats them, in words of its own."""
+    found: set[str] = set()
+    answering = False
+    for message in said:
+        if message.role == "user":
+            answering = message.message_id in ids
+        elif answering:
+            found.add(message.message_id)
+    return found
 
 
 def _repeats(text: str, words: Sequence[str]) -> bool:

@@ -111,7 +111,8 @@ def test_with_its_source_messages_replies_and_checkpoints_go(store: MemoryStore,
     ]
     store.transcripts.append(ana, messages)
     summary = store.artifacts.put(ana, "summary", f"She said that {SECRET}", thread_id="t1")
-    other = store.artifacts.put(ana, "summary", "They spoke about the weather", thread_id="t1")
+    paraphrase = store.artifacts.put(ana, "summary", "They spoke about her instrument", thread_id="t1")
+    other = store.artifacts.put(ana, "tool_result", "Sunny until Friday", thread_id="t1")
     (record,) = keep(store, ana, learnt(SECRET))
     checkpoints = Checkpoints()
 
@@ -123,12 +124,13 @@ def test_with_its_source_messages_replies_and_checkpoints_go(store: MemoryStore,
         "revisions": 1,
         "index": 1,
         "evidence": 2,
-        "artifacts": 1,
+        "artifacts": 2,
         "checkpoints": 2,
     }
     assert checkpoints.asked == [("t1", ("m1", "m2"), (SECRET,))]
     assert [message.message_id for message in store.transcripts.read(ana, "t1")] == ["m3"]
     assert store.artifacts.get(ana, summary) is None
+    assert store.artifacts.get(ana, paraphrase) is None, "in whose words it repeats them cannot be known"
     assert store.artifacts.get(ana, other) is not None
     assert b"Xylophon" not in bytes_of(tmp_path)
     assert store.transcripts.append(ana, messages) == 0
