@@ -100,11 +100,13 @@ def ours(home: str) -> Iterator[Callable[[str], Any]]:
 
 
 @contextmanager
-def stock(home: str) -> Iterator[Callable[[str], Any]]:
+def stock(home: str) -> Iterator[Callable[..., Any]]:
     """A turn of the stock agent."""
     connection = sqlite3.connect(f"{home}/stock.db", check_same_thread=False)
     agent = create_agent(replies(), checkpointer=SqliteSaver(connection))
-    yield lambda text: agent.invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "t"}})
+    yield lambda text, durability="async": agent.invoke(
+        {"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "t"}}, durability=durability
+    )
     connection.close()
 
 
