@@ -12,7 +12,7 @@ __all__ = ["table", "told"]
 
 
 def told(value: object) -> str:
-    """Plain data in words, without what is empty: `status: active, evidence: m1 m2`, and a list of such `(...), (...)`."""
+    """Plain data in words, without what is empty: `status: active, evidence: m1 m2`; several such as `(...), (...)`."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {told(part)}" for name, part in value.items() if told(part))
     if isinstance(value, list | tuple):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -159,13 +159,14 @@ def parse_scope(text: str) -> Scope:
     """`user:ana` as a scope; UsageError when it is none."""
     from pydantic import ValidationError
 
-    from everthread.stores.identity import Scope
+    from everthread.stores.identity import Owner, Scope
 
     owner, _, owner_id = text.partition(":")
     try:
         return Scope.model_validate({"owner": owner, "owner_id": owner_id})
     except ValidationError as error:
-        raise UsageError(f"scope {text!r}: {_first_of(error)}; write OWNER:ID, such as user:ana") from error
+        owners = ", ".join(get_args(Owner))
+        raise UsageError(f"scope {text!r} is not OWNER:ID, such as user:ana; owners are {owners}") from error
 
 
 def parse_time(text: str | None) -> Any:

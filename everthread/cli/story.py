@@ -103,13 +103,15 @@ def corrects_with_history(home: Path, console: Console) -> None:
     """A correction supersedes, and the history stays."""
     corrected, state = _elsewhere(home, ANA, "review", CORRECTION, "Which database did we decide on for billing?")
     _talk(console, "ana", [corrected])
+    console.print("The turn answered from what it recalled, and learnt when it had answered. Now memory has:")
     with _store(home) as store:
         new = _one(store, "CockroachDB")
         (relation,) = [each for each in new.relations if each.kind == "supersedes"]
         history = store.history(ANA, relation.target)
-        table = Table("revision", "status", "statement", "recorded")
+        table = Table("memory", "revision", "status", "statement", "recorded")
         for record in (*history, new):
-            table.add_row(str(record.revision), record.status, record.statement, f"{record.recorded_at:%H:%M:%S}")
+            time = f"{record.recorded_at:%H:%M:%S}"
+            table.add_row(f"{record.id[:8]}…", str(record.revision), record.status, record.statement, time)
         console.print(table)
         _check(history[-1].status == "superseded", "the old decision should be superseded")
     _talk(console, "ana", [state])
@@ -135,6 +137,7 @@ def compacts_a_long_thread(home: Path, console: Console) -> None:
 
     from everthread.graphs import create_memory_agent
     from everthread.nodes.reason import OfflineModel
+    from everthread.nodes.state import MemoryState, visible
 
     @tool
     def load_test(day: int) -> str:
@@ -165,11 +168,14 @@ def compacts_a_long_thread(home: Path, console: Console) -> None:
         state = agent.get_state(config).values
         summary = store.artifacts.get(ANA, state["window"]["summary"])
     console.print(f"ana: {task}", highlight=False)
-    console.print(", ".join(f"{event['node']}: {event['messages']} messages" for event in seen))
-    console.print(f"[dim]summary: {escape(summary.text[:200]) if summary else ''}...[/dim]", highlight=False)
+    console.print("; ".join(f"{event['node']}: {event['messages']} messages" for event in seen), highlight=False)
+    console.print(f"[dim]{escape(summary.text[:200]) if summary else ''}...[/dim]", highlight=False)
     results = [message for message in state["messages"] if message.type == "tool"]
+    shown = sum(
+        message.type == "tool" for message in visible(MemoryState(messages=state["messages"], window=state["window"]))
+    )
     console.print(
-        f"{len(results)} results are kept; the model's view starts at message {state['window']['cut'][:18]}..."
+        f"{len(results)} results are kept; the model sees this summary and the last {shown} of them", highlight=False
     )
     _check({event["node"] for event in seen} == {"flush", "compact"}, "the thread should be flushed and compacted")
     _check(len(results) == 12, f"compaction must not lose a message, {len(results)} results of 12 are there")
@@ -178,13 +184,15 @@ def compacts_a_long_thread(home: Path, console: Console) -> None:
 
 def explains_a_recall(home: Path, console: Console) -> None:
     """`why`: what was considered, how it scored, and why it was kept or left out."""
+    question = "How do I like my reports?"
+    console.print(f"question: {question}", highlight=False)
     with _store(home) as store:
-        recall = store.recall(ANA, "How do I like my reports?", explain=True)
+        recall = store.recall(ANA, question, explain=True)
         table = Table("", "statement", "score", "signals", "why")
         for mark, hits in (("kept", recall.hits), ("left out", recall.dropped)):
             for hit in hits[:3]:
                 signals = ", ".join(f"{k} {v:.2f}" for k, v in hit.signals.model_dump().items() if v)
-                table.add_row(mark, hit.statement, f"{hit.score:.2f}", signals, hit.why)
+                table.add_row(mark, hit.statement, f"{hit.score:.2f}", signals, hit.why.removeprefix("dropped: "))
         console.print(table)
         _check("short reports" in recall.hits[0].statement, "the preference should come first")
         _check(bool(recall.dropped), "the other candidates should be shown, with reasons")
@@ -192,6 +200,7 @@ def explains_a_recall(home: Path, console: Console) -> None:
 
 def forgets_with_a_receipt(home: Path, console: Console) -> None:
     """`forget` erases, in memory and in the threads, and leaves a receipt."""
+    from everthread.stores.display import told
     from everthread.stores.record import Selection
 
     with _store(home) as store, _threads(home) as saver:
@@ -199,10 +208,13 @@ def forgets_with_a_receipt(home: Path, console: Console) -> None:
         receipt = store.erase(
             ANA, Selection(record_ids=(record.id,)), reason="ana asked", with_source=True, threads=saver
         )
-        console.print(f"{receipt.id}: {receipt.erased}, verified: {receipt.verified}, remains: {list(receipt.remains)}")
+        console.print(f"Erased: {record.statement}", highlight=False)
+        state_of = "the files were read again, and hold none of its words" if receipt.verified else "NOT verified"
+        console.print(f"{receipt.id}: {told(receipt.erased)}; {state_of}", highlight=False)
         _check(receipt.verified and receipt.record_ids == (record.id,), "the erasure should be verified")
         _check(store.record(ANA, record.id) is None, "the record should be gone")
     (state,) = _elsewhere(home, ANA, "review", "谁负责支付模块？")
+    _talk(console, "ana", [state])
     _check("小林" not in state["reply"], "what was erased must not be recalled")
 
 

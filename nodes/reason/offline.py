@@ -101,11 +101,14 @@ def _from_memory(system: str, chinese: bool) -> str:
     if chinese:
         if known:
             return "根据记忆：\n" + "\n".join(f"- {line}" for line in known) + "\n（离线模型：只复述记忆，不作推理。）"
-        return "我没有相关的记忆。（离线模型：值得记住的内容会在本轮结束时提取。）"
+        return "我没有相关的记忆。（离线模型：只复述记忆；值得记住的内容会在本轮结束时提取。）"
     if known:
         return (
             "From memory:\n"
             + "\n".join(f"- {line}" for line in known)
             + "\n(Offline model: it repeats memory, it does not reason.)"
         )
-    return "I have no memory about that. (Offline model: what is worth keeping is extracted when the turn ends.)"
+    return (
+        "I have no memory of that. "
+        "(Offline model: it repeats memory; what is worth keeping is learnt when the turn ends.)"
+    )

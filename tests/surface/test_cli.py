@@ -232,7 +232,7 @@ def test_doctor_ends_with_1_when_the_file_is_not_a_store(tmp_path: Path) -> None
         (("recall", "x", "--sources", "dreams"), "error: --sources 'dreams' is not known; write records, evidence"),
         (("recall", "x", "--as-of", "soon"), "error: time 'soon' not understood; write one like"),
         (("list", "--status", "lost"), "error: --status 'lost' is not known; choose from pending, active"),
-        (("list", "--scope", "ana"), "error: scope 'ana': owner Input should be"),
+        (("list", "--scope", "ana"), "error: scope 'ana' is not OWNER:ID, such as user:ana; owners are session, user"),
         (("show", "mem_none"), "error: nothing with the id 'mem_none' for this user"),
         (("history", "mem_none"), "error: nothing with the id 'mem_none' for this user"),
         (("forget", "--yes"), "error: nothing selected; give ids, --thread, --subject or --scope"),
