@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp, validate_op_namespace
 
 from everthread.errors import UsageError
-from everthread.stores.sqlite.filters import check_filter
+from everthread.stores.filters import check_filter
 
 __all__ = ["Batch", "Place", "checked"]
 

@@ -9,7 +9,7 @@ from langgraph.store.base import IndexConfig, PutOp, ensure_embeddings, get_text
 from numpy.typing import NDArray
 
 from everthread.errors import UsageError
-from everthread.stores.sqlite.item_ops import Batch, Place
+from everthread.stores.item_ops import Batch, Place
 
 __all__ = ["Embedded", "IndexedText", "ItemVectors", "VectorIndexConfig"]
 

@@ -20,7 +20,6 @@ from langgraph.store.base import (
     IndexConfig,
     Item,
     ListNamespacesOp,
-    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -29,15 +28,14 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
+from everthread.stores.filters import matches
+from everthread.stores.item_ops import Batch, checked
+from everthread.stores.namespaces import Namespace, listed
 from everthread.stores.record import now_utc
 from everthread.stores.sqlite.database import Database
-from everthread.stores.sqlite.filters import matches
-from everthread.stores.sqlite.item_ops import Batch, checked
 from everthread.stores.sqlite.item_vectors import Embedded, Floats, ItemVectors
 
 __all__ = ["Items"]
-
-Namespace = tuple[str, ...]
 
 NEVER_EXPIRED = -(2**63)
 """A horizon before every time."""
@@ -278,10 +276,7 @@ class _Reader:
 
     def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         rows = self._connection.execute(NAMESPACES, {"horizon": self._moment.horizon})
-        found = (_labels(path) for (path,) in rows)
-        conditions = op.match_conditions or ()
-        listed = {labels[: op.max_depth] for labels in found if all(_fits(labels, wanted) for wanted in conditions)}
-        return sorted(listed)[op.offset : op.offset + op.limit]
+        return listed((_labels(path) for (path,) in rows), op)
 
 
 def _write(connection: apsw.Connection, moment: Moment, batch: Batch, embedded: Embedded | None) -> None:
@@ -325,15 +320,6 @@ def _span(prefix: Namespace) -> tuple[str, str | bytes]:
     """
     path = _path(prefix)
     return path, path[:-1] + "/" if path else b""
-
-
-def _fits(labels: Namespace, wanted: MatchCondition) -> bool:
-    """Whether a namespace starts (or ends) with a path, in which "*" stands for any one label."""
-    pattern = wanted.path
-    if len(labels) < len(pattern):
-        return False
-    part = labels[: len(pattern)] if wanted.match_type == "prefix" else labels[len(labels) - len(pattern) :]
-    return all(expected in ("*", label) for expected, label in zip(pattern, part, strict=True))
 
 
 def _item(row: Row) -> Item:

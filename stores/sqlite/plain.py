@@ -5,7 +5,7 @@ These calls carry no identity, so they are the host's own; what names its reader
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,19 +13,18 @@ import apsw
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
 
 from everthread.errors import UsageError
+from everthread.stores.filters import matches
 from everthread.stores.identity import NAMESPACE_ROOT, encode_label
+from everthread.stores.namespaces import Namespace, listed
 from everthread.stores.record import Record
 from everthread.stores.scoring import Query
 from everthread.stores.sqlite.database import Database, one
-from everthread.stores.sqlite.filters import matches
 from everthread.stores.sqlite.indexing import Indexer
 from everthread.stores.sqlite.rows import Rows
 from everthread.stores.sqlite.search import SearchIndex, record_space
 from everthread.stores.sqlite.times import moment
 
 __all__ = ["PlainRecords", "is_ours"]
-
-Namespace = tuple[str, ...]
 
 SHOWN = "records.tenant = :tenant AND records.readers IS NULL AND records.status IN ('active', 'contested')"
 UNDER = f"""
@@ -115,15 +114,8 @@ class PlainRecords:
     def _namespaces(self, connection: apsw.Connection, prefix: Namespace, op: ListNamespacesOp) -> list[Namespace]:
         """The scopes of a tenant that hold something; every condition counts, as it does for plain items."""
         places = connection.execute(PLACES, {"tenant": unquote(prefix[1])}).fetchall()
-        scopes: Iterator[Namespace] = (
-            (NAMESPACE_ROOT, prefix[1], str(owner), encode_label(str(owner_id))) for owner, owner_id in places
-        )
-        fitting = {
-            namespace[: op.max_depth]
-            for namespace in scopes
-            if all(_fits(namespace, tuple(match.path), match.match_type) for match in op.match_conditions or ())
-        }
-        return sorted(fitting)[op.offset : op.offset + op.limit]
+        scopes = ((NAMESPACE_ROOT, prefix[1], str(owner), encode_label(str(owner_id))) for owner, owner_id in places)
+        return listed(scopes, op)
 
     def _fields(self, connection: apsw.Connection, tenant: str, record: Record) -> dict[str, Any]:
         first = one(connection, "SELECT recorded_at FROM revisions WHERE id = ? AND revision = 1", record.id)
@@ -142,10 +134,3 @@ def _place(namespace: Namespace) -> dict[str, Any]:
     if len(labels) > 3:
         return {"tenant": labels[0], "owner": "", "owner_id": ""}
     return dict(zip(("tenant", "owner", "owner_id"), [*labels, None, None], strict=False))
-
-
-def _fits(namespace: Namespace, path: Namespace, kind: str) -> bool:
-    if len(path) > len(namespace):
-        return False
-    part = namespace[: len(path)] if kind == "prefix" else namespace[-len(path) :]
-    return all(wanted in ("*", found) for wanted, found in zip(path, part, strict=True))

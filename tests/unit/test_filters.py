@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
 from everthread.errors import UsageError
-from everthread.stores.sqlite.filters import check_filter, matches
+from everthread.stores.filters import check_filter, matches
 
 KEYS = st.sampled_from(["a", "b", 'qu"ote', "dot.ted", "new\nline", "' OR 1=1 --"])
 NUMBERS = st.integers(-20, 20) | st.sampled_from([0.5, 2.0, -1.25, 2**53])
