@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["clean", "fail", "on_terminal", "print_json", "print_table", "say", "when"]
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Stored text may hold anything. Escape sequences and direction overrides would let it write over the screen."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Stored text may hold anything. Escape sequences and direction overrides would let it write over the
+screen, and half a surrogate pair has no encoding."""
 
 
 def on_terminal() -> bool:
