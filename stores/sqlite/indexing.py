@@ -20,7 +20,7 @@ from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.jobs import enqueue_job
 from everthread.stores.sqlite.search import SearchRow
 
-__all__ = ["Indexer", "Prepared", "QueryVector", "order_vectors"]
+__all__ = ["Indexer", "Prepared", "QueryVector", "order_vectors", "words_of"]
 
 PATIENCE = 5.0
 """Seconds that a turn waits for an embedder. What it has not embedded by then is found by keywords until a job has."""
@@ -81,13 +81,13 @@ class Indexer:
         """
         embedder = self._embedder if patient else self._hurried
         if not documents or embedder is None:
-            return Prepared([_row(document, None) for document in documents], None, None)
+            return words_of(documents)
         texts = [pieces(document) for document in documents]
         try:
             vectors = embedder.embed_documents([text for parts in texts for text in parts])
         # Any provider's client may raise anything. The write goes on; the failure is a job and is seen in `doctor`.
         except Exception as error:
-            return Prepared([_row(document, None) for document in documents], None, _named(error))
+            return words_of(documents, failure=_named(error))
         ends = np.cumsum([len(parts) for parts in texts])[:-1]
         rows = [_row(document, part) for document, part in zip(documents, np.split(vectors, ends), strict=True)]
         return Prepared(rows, vectors.shape[-1], None)
@@ -121,6 +121,11 @@ class Indexer:
         # As above: recall fails open, keywords answer, and the caller is told.
         except Exception as error:
             return QueryVector(None, f"semantic: {_named(error)}")
+
+
+def words_of(documents: Sequence[Document], *, failure: str | None = None) -> Prepared:
+    """Documents as they are searched without vectors."""
+    return Prepared([_row(document, None) for document in documents], None, failure)
 
 
 def order_vectors(connection: apsw.Connection, identity: Identity, space: str | None) -> None:

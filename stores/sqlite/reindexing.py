@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import apsw
 
@@ -12,7 +13,7 @@ from everthread.stores.contract import Job
 from everthread.stores.identity import NAMESPACE_ROOT, Identity
 from everthread.stores.scoring import Document
 from everthread.stores.sqlite.database import Database, one
-from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors
+from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors, words_of
 from everthread.stores.sqlite.rows import Rows, document_of, space_of, stored_records
 from everthread.stores.sqlite.search import SearchIndex, is_evidence_space
 from everthread.stores.sqlite.transcripts import Transcripts
@@ -22,7 +23,8 @@ __all__ = ["Key", "Reindexer"]
 BATCH = 500
 """Documents that are embedded in one call."""
 ROUNDS = 3
-"""How often a space that is written to meanwhile is built again before its writers have to wait."""
+"""How often a space that is written to meanwhile is built again before its writers have to wait. They wait for its
+words alone: its vectors follow."""
 ITSELF = Identity(tenant=NAMESPACE_ROOT, user=NAMESPACE_ROOT)
 """On whose behalf the store orders its own jobs."""
 
@@ -35,6 +37,7 @@ AND embedder NOT IN (SELECT number FROM embedders WHERE embedders.id = ?4)
 
 Key = tuple[str, str]
 """A row of the search index: its space and its id."""
+Prepare = Callable[[Sequence[Document]], Prepared]
 
 
 class Reindexer:
@@ -135,7 +138,7 @@ class Reindexer:
                 left = self._build(left)
         with self._database.write() as connection:
             if left:
-                self._build(left)
+                self._build(left, prepare=words_of)
             if self._indexer.embedder_id is not None and only is None:
                 self._indexer.take_over(connection)
             count: int = one(connection, "SELECT count(*) FROM search")
@@ -143,8 +146,9 @@ class Reindexer:
         self.order()
         return count
 
-    def _build(self, only: set[str] | None) -> set[str]:
+    def _build(self, only: set[str] | None, prepare: Prepare | None = None) -> set[str]:
         """Build these spaces (or all) from what they are derived from; returns those that were written to meanwhile."""
+        prepare = prepare or partial(self._indexer.prepare, patient=True)
         with self._database.read() as connection:
             versions = {str(space): version for space, version in connection.execute("SELECT * FROM search_versions")}
         documents: dict[str, list[Document]] = {space: [] for space in {*versions, *(only or ())}}
@@ -153,15 +157,12 @@ class Reindexer:
         return {
             space
             for space, found in documents.items()
-            if (only is None or space in only) and not self._replace(space, found, versions.get(space, 0))
+            if (only is None or space in only) and not self._replace(space, found, versions.get(space, 0), prepare)
         }
 
-    def _replace(self, space: str, documents: Sequence[Document], version: int) -> bool:
+    def _replace(self, space: str, documents: Sequence[Document], version: int, prepare: Prepare) -> bool:
         """Replace a space's rows; False when it was written to since `version`."""
-        parts: list[Prepared] = [
-            self._indexer.prepare(documents[start : start + BATCH], patient=True)
-            for start in range(0, len(documents), BATCH)
-        ]
+        parts = [prepare(documents[start : start + BATCH]) for start in range(0, len(documents), BATCH)]
         with self._database.write() as connection:
             if self._index.version(connection, space) != version:
                 return False

@@ -1,0 +1,130 @@
+"""A file of an older version becomes one of today's, and a copy of it stays for a while."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+
+import apsw
+import numpy as np
+import pytest
+from support.old_files import old_file
+from support.records import TopicEmbeddings
+
+from everthread import Identity
+from everthread.errors import UsageError
+from everthread.stores import SqliteStore
+from everthread.stores.scoring import Document, encode
+from everthread.stores.sqlite.database import Database, migrations, one
+
+NEWEST = max(migrations())
+TASK = """
+INSERT INTO tasks (id, tenant, user, text, status, created_at)
+VALUES ('task_1', 'acme', 'ana', CAST('buy tea' AS BLOB), 'scheduled', 1)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+def version_of(path: Path) -> int:
+    with closing(apsw.Connection(str(path))) as connection:
+        return int(one(connection, "PRAGMA user_version"))
+
+
+@pytest.mark.parametrize("version", range(3, NEWEST))
+def test_an_older_file_is_migrated_and_copied_first(file: Path, ana: Identity, version: int) -> None:
+    old_file(file, version, TASK)
+    with SqliteStore(file, embedder="none") as store:
+        assert [task.text for task in store.tasks.list(ana)] == ["buy tea"]
+        assert all(finding.ok for finding in store.doctor())
+        assert f"memory.db.v{version}.bak, is kept until" in store.doctor()[0].detail
+    assert version_of(file) == NEWEST
+    copy = file.with_name(f"memory.db.v{version}.bak")
+    assert version_of(copy) == version
+    with closing(apsw.Connection(str(copy))) as connection:
+        assert one(connection, "SELECT CAST(text AS TEXT) FROM tasks") == "buy tea"
+
+
+def test_a_new_file_has_no_copy(file: Path) -> None:
+    SqliteStore(file, embedder="none").close()
+    SqliteStore(file, embedder="none").close()
+    assert [path.name for path in file.parent.iterdir()] == ["memory.db"]
+
+
+def test_a_copy_goes_when_it_has_expired(file: Path) -> None:
+    old_file(file, 3)
+    SqliteStore(file, embedder="none").close()
+    copy = file.with_name("memory.db.v3.bak")
+    SqliteStore(file, embedder="none").close()
+    assert copy.exists()
+    a_month_ago = time.time() - 31 * 24 * 60 * 60
+    os.utime(copy, (a_month_ago, a_month_ago))
+    SqliteStore(file, embedder="none").close()
+    assert not copy.exists()
+
+
+def test_how_long_a_copy_is_kept_can_be_chosen(file: Path) -> None:
+    old_file(file, 3)
+    database = Database(str(file), backup_days=0)
+    assert database.backups() == []
+    database.close()
+
+
+def test_a_failed_migration_changes_nothing(file: Path) -> None:
+    old_file(file, 3, "CREATE TABLE embedders (x)")
+    with pytest.raises(apsw.SQLError):
+        Database(str(file))
+    assert version_of(file) == 3
+    with closing(apsw.Connection(str(file))) as connection:
+        assert one(connection, "SELECT count(*) FROM pragma_table_info('search') WHERE name = 'whole'") == 1
+
+
+def test_several_open_an_older_file_at_once(file: Path) -> None:
+    old_file(file, 3, TASK)
+    problems: list[BaseException] = []
+
+    def use() -> None:
+        try:
+            Database(str(file)).close()
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [Thread(target=use) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert (version_of(file), version_of(file.with_name("memory.db.v3.bak"))) == (NEWEST, 3)
+
+
+def test_a_newer_file_is_refused_and_not_copied(file: Path) -> None:
+    old_file(file, NEWEST, "CREATE TABLE of_the_future (x)")
+    with closing(apsw.Connection(str(file))) as connection:
+        connection.execute(f"PRAGMA user_version={NEWEST + 1}")
+    with pytest.raises(UsageError, match=f"newer everthread \\(schema {NEWEST + 1}\\); upgrade everthread"):
+        SqliteStore(file)
+    assert not list(file.parent.glob("*.bak"))
+
+
+def test_vectors_keep_their_embedder_through_the_migration(file: Path) -> None:
+    old_file(file, 3)
+    blob = encode(Document("r1", "Ana has a kitten"), np.ones((1, 300), np.float32))
+    assert struct.unpack_from("<H", blob, 6) == (300,)
+    with closing(apsw.Connection(str(file))) as connection:
+        connection.execute("INSERT INTO meta VALUES ('embedder', 'TopicEmbeddings')")
+        rows = [
+            ("acme/records/user/ana", "", 1, "r1", None, blob, 1),
+            ("acme/records/user/ana", "", 2, "r2", None, blob, 0),
+        ]
+        connection.executemany("INSERT INTO search VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    with SqliteStore(file, embedder=TopicEmbeddings()) as store, store._database.read() as connection:
+        assert connection.execute("SELECT * FROM embedders").fetchall() == [(1, "TopicEmbeddings", 300)]
+        assert connection.execute("SELECT id, embedder FROM search ORDER BY id").fetchall() == [("r1", 1), ("r2", 0)]
