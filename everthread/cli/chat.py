@@ -83,13 +83,13 @@ def _is_the_models(error: Exception) -> bool:
 def _messages(message: str | None, *, needed: bool) -> Iterator[str]:
     """The messages to send: the one given, else each line that is typed, else the whole of a pipe, which may be empty
     unless a message is `needed`."""
-    if message is not None:
+    if message is not None and message.strip():
         yield message
-    elif sys.stdin.isatty():
+    elif message is None and sys.stdin.isatty():
         say("Talk; an empty line or Ctrl-D ends.")
         while said := _typed():
             yield said
-    elif said := sys.stdin.read().strip():
+    elif message is None and (said := sys.stdin.read().strip()):
         yield said
     elif needed:
         raise UsageError("no message; write everthread chat MESSAGE, or pipe one in")
@@ -112,7 +112,7 @@ def _turn(here: Here, agent: Any, config: RunnableConfig, said: str | None, trac
     for event in agent.stream(given, config, context=here.identity, stream_mode="custom"):
         events.append(event)
         if trace and not here.json:
-            details = told({key: value for key, value in event.items() if key not in ("node", "event")})
+            details = told({key: value for key, value in event.items() if value and key not in ("node", "event")})
             say(f"  {event['node']}: {event['event']}" + (f" ({details})" if details else ""))
     state = agent.get_state(config).values
     messages = state.get("messages", [])

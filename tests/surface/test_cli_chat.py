@@ -58,6 +58,13 @@ def test_a_turn_is_resumed_without_another_message(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("arguments", [(), ("",), ("  ",)])
+def test_a_turn_needs_words(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    result = run(tmp_path, "chat", *arguments, given=" ")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: no message; write everthread chat MESSAGE, or pipe one in\n"
+
+
 def test_an_interrupted_turn_is_pointed_out(tmp_path: Path) -> None:
     interrupt(tmp_path, "monday", LIKES)
     result = run(tmp_path, "chat", "--thread", "monday", given="Hello.")
@@ -87,7 +94,7 @@ def test_a_model_that_does_not_answer_is_one_line_and_the_turn_can_be_resumed(
 
 def test_a_trace_is_in_words(tmp_path: Path) -> None:
     lines = run(tmp_path, "chat", LIKES, "--trace").stdout.splitlines()
-    assert lines[0] == "  restore: restored (messages: 1, repaired: 0, notices: 0, memory: on)"
+    assert lines[0] == "  restore: restored (messages: 1, memory: on)"
     assert [line for line in lines if "{" in line or "[" in line] == []
 
 
