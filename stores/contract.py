@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from langgraph.store.base import BaseStore
 from pydantic import AwareDatetime
@@ -23,9 +24,13 @@ from pydantic import AwareDatetime
 from everthread.stores.identity import Frozen, Identity, Scope
 from everthread.stores.record import Change, ErasureReceipt, Evidence, Recall, Receipt, Record, Selection, Status
 
+if TYPE_CHECKING:
+    from everthread.stores.bound import Remember
+
 __all__ = [
     "Artifact",
     "Artifacts",
+    "Event",
     "Finding",
     "Inbox",
     "Job",
@@ -276,6 +281,23 @@ class Finding(Frozen):
     """What to do about it."""
 
 
+class Event(Frozen):
+    """That a record changed, for those who keep something of their own by it. Holds ids only."""
+
+    cursor: int
+    """Where it stands in the feed; rises with every event, not necessarily by one."""
+    kind: Literal["memory.updated", "memory.ended", "memory.erased"]
+    """It says something new, it is out of use, or it is gone."""
+    record_id: str
+    """The record."""
+    revision: int | None
+    """Its revision then; None for an erased one."""
+    tenant: str
+    """Whose it is."""
+    at: AwareDatetime
+    """When it happened."""
+
+
 class ThreadEraser(Protocol):
     """What `erase` needs of a checkpointer: ours has it."""
 
@@ -289,7 +311,11 @@ class MemoryStore(BaseStore):
     the same code on a worker thread, so both do the same.
 
     Plain BaseStore calls under "everthread" read only, must name at least the tenant, and raise UsageError on a write:
-    the door is `commit`.
+    the door is `commit`. They carry no identity and are the host's own; `bound` gives what other people's tools get.
+
+    Everywhere else it is an ordinary BaseStore. Filters take `$eq $ne $gt $gte $lt $lte`, nested values and dotted
+    paths, as `everthread.stores.filters` says. A read prolongs an item's life when the call says so
+    (`refresh_ttl=True`), or when `ttl` says `refresh_on_read` and the call does not.
     """
 
     transcripts: Transcripts
@@ -297,6 +323,46 @@ class MemoryStore(BaseStore):
     tasks: Tasks
     inbox: Inbox
     jobs: Jobs
+
+    @abstractmethod
+    def sweep_ttl(self) -> int:
+        """Delete expired items for good; returns how many there were. They are not readable before it, either."""
+
+    @abstractmethod
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
+        """Call `sweep_ttl` from now on, every so many minutes (those of `ttl`, or 5), on a thread of its own.
+
+        The future ends with the sweeper and stops it when it is cancelled. Without a `ttl` nothing is started, and it
+        has ended already. Closing the store stops the sweeper.
+        """
+
+    @abstractmethod
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop the sweeper and wait for it; False when it has not ended after `timeout` seconds."""
+
+    def bound(
+        self,
+        identity: Identity,
+        *,
+        thread_id: str | None = None,
+        namespace: Sequence[str] | None = None,
+        remember: Remember | None = None,
+    ) -> BaseStore:
+        """The BaseStore to hand to other people's tools; it acts for this identity, whatever a model fills in.
+
+        Under "everthread" it shows what the identity may use here and now: `get` by record id, or by the key that its
+        tool put; `search` with the scores of `recall`, then what did not answer, without a score. A prefix needs not
+        name the tenant, and another tenant's is empty. A `put` there, in a scope of this identity, makes a candidate: a
+        record that waits for review, with the authority `inferred`. `remember` takes candidates instead, for a host
+        that has a door of its own; it also checks them for secrets, which nothing here does. A `delete` takes back what
+        this user's tools put, and raises AccessDenied for anything else.
+
+        All other namespaces are private to tenant and user, or lie under `namespace` where the host says so. The
+        search of everything, `search(())`, covers both. `thread_id` opens that session's memory.
+        """
+        from everthread.stores.bound import BoundStore
+
+        return BoundStore(self, identity, thread_id=thread_id, namespace=namespace, remember=remember)
 
     @abstractmethod
     def commit(
@@ -354,9 +420,15 @@ class MemoryStore(BaseStore):
         statuses: Sequence[Status] = READABLE,
         thread_id: str | None = None,
         as_of: datetime | None = None,
+        now: datetime | None = None,
         limit: int | None = None,
     ) -> list[Record]:
-        """Readable records, the newest first; or, with `ids`, these records in that order, whatever their status."""
+        """Readable records, the newest first; or, with `ids`, these records in that order, whatever their status.
+
+        Two times, each by itself: `as_of` is system time and takes the revisions that stood then, with the status that
+        they had; `now` is valid time and leaves out what is not true in the world at that moment. Without `now` the
+        world's time leaves nothing out.
+        """
 
     @abstractmethod
     def history(self, identity: Identity, record_id: str) -> list[Record]:
@@ -374,7 +446,11 @@ class MemoryStore(BaseStore):
         now: datetime | None = None,
     ) -> list[Record]:
         """What stands for this subject and predicate, read by key and not by similarity (R210), narrowest scope first.
-        More than one means that scopes differ, or that it is contested."""
+        More than one means that scopes differ, or that it is contested.
+
+        `as_of` (system time) takes what was known then, `now` (valid time) what is true then; with `as_of` alone, what
+        was known then to be true then.
+        """
 
     @abstractmethod
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
@@ -389,6 +465,15 @@ class MemoryStore(BaseStore):
     def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
         """Note that these records were used in an answer: raises `usage_count`, sets `last_used_at` (R208). Not a new
         revision."""
+
+    @abstractmethod
+    def events(self, identity: Identity, after: int = 0, *, limit: int = 100) -> list[Event]:
+        """What happened to records after a cursor, in order, for consumers outside: at most `limit`, empty at the end.
+        Go on with the last one's `cursor`; no event ever appears behind one that was given out.
+
+        Shows the events of records that this identity may read, and of erased ones that its user had written; to the
+        role `admin` all of its tenant. What waits for review makes none, and what runs out by itself neither.
+        """
 
     @abstractmethod
     def erase(

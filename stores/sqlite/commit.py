@@ -13,11 +13,11 @@ from everthread.stores.access import check_change, check_write, may_read
 from everthread.stores.contract import READABLE
 from everthread.stores.identity import Identity
 from everthread.stores.record import Change, Decision, Record, Relation, RelationKind
-from everthread.stores.sqlite import audit
+from everthread.stores.sqlite import audit, outbox
 from everthread.stores.sqlite.database import one
 from everthread.stores.sqlite.rows import Rows, Stored, save, space_of
 from everthread.stores.sqlite.search import SearchIndex, SearchRow
-from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.sqlite.times import moment
 from everthread.stores.sqlite.tombstones import is_buried
 
 __all__ = ["Commit"]
@@ -50,7 +50,7 @@ class Commit:
         self._thread_id = thread_id
         self._now = now
         self._before: dict[str, Record] = {}
-        self._after: dict[str, Record] = {}
+        self._after: dict[str, Stored] = {}
 
     def apply(self, change: Change) -> Decision:
         """Write one change and say what became of it. Raises as `MemoryStore.commit` says."""
@@ -203,7 +203,7 @@ class Commit:
             before = self._rows.get(self._connection, self._identity.tenant, record.id)
             assert before is not None
             self._before[record.id] = before.record
-        self._after[record.id] = record
+        self._after[record.id] = stored
         save(
             self._connection,
             self._identity.tenant,
@@ -216,12 +216,15 @@ class Commit:
     def finish(self, decisions: Sequence[Decision], rows: Sequence[SearchRow]) -> None:
         """Bring the search index, the outbox and the audit log to what the changes have left."""
         by_id = {row.id: row for row in rows}
-        for id, record in self._after.items():
-            self._sync(self._before.get(id), record, by_id.get(id))
-            if record.status != "pending":
-                self._connection.execute(
-                    "INSERT INTO outbox (at, tenant, kind, record_id) VALUES (?, ?, 'memory.updated', ?)",
-                    (micros(self._now), self._identity.tenant, id),
+        for id, stored in self._after.items():
+            self._sync(self._before.get(id), stored.record, by_id.get(id))
+            if stored.record.status != "pending":
+                outbox.append(
+                    self._connection,
+                    self._identity.tenant,
+                    "memory.updated" if stored.record.status in READABLE else "memory.ended",
+                    stored,
+                    at=self._now,
                 )
         written = [[item.outcome, item.rule, item.record_id, item.revision, item.target] for item in decisions]
         detail = {"receipt": self._receipt_id, "decisions": written}

@@ -16,7 +16,7 @@ from everthread.stores.access import may_erase, may_read, narrows
 from everthread.stores.contract import ThreadEraser
 from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, Selection
-from everthread.stores.sqlite import audit
+from everthread.stores.sqlite import audit, outbox
 from everthread.stores.sqlite.artifacts import Artifacts
 from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.rows import Rows, Stored, body_of, save, space_of
@@ -272,6 +272,7 @@ class Eraser:
         for stored in plan.records:
             for revision in self._revisions(connection, stored.record.id):
                 bury(connection, tenant, revision, author=stored.author, at=at)
+            outbox.append(connection, tenant, "memory.erased", stored, at=at)
         related = list(self._rows.find(connection, RELATED, {"tenant": tenant, "ids": ids}))
         both = json.dumps([stored.record.id for stored in (*plan.records, *related)])
         _blank_receipts(connection, both, set(json.loads(ids)))
@@ -317,8 +318,9 @@ class Eraser:
                 "revision": newest.revision + 1,
                 "recorded_at": max(at, newest.recorded_at + timedelta(microseconds=1)),
             }
-            record = newest.model_copy(update=update)
-            save(connection, tenant, Stored(record, stored.author), actor=stored.author, receipt=erasure, reason=ERASED)
+            again = Stored(newest.model_copy(update=update), stored.author)
+            save(connection, tenant, again, actor=stored.author, receipt=erasure, reason=ERASED)
+            outbox.append(connection, tenant, "memory.updated", again, at=at)
 
     def _erase_source(
         self, identity: Identity, source: Source, words: Sequence[str], selection: Selection, reason: str

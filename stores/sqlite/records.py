@@ -153,11 +153,14 @@ class Records:
         statuses: Sequence[Status],
         thread_id: str | None,
         as_of: datetime | None,
+        now: datetime | None,
         limit: int | None,
     ) -> list[Record]:
         """See `MemoryStore.records`."""
+        moment = None if now is None else aware(now, "now")
         if ids is not None:
-            return self._by_ids(identity, ids, thread_id, as_of)[:limit]
+            known = self._by_ids(identity, ids, thread_id, as_of)
+            return [record for record in known if moment is None or record.is_valid_at(moment)][:limit]
         owners = searched_owners(identity, scopes, thread_id)
         with self._database.read() as connection:
             found = [
@@ -172,6 +175,7 @@ class Records:
                 if may_read(identity, stored.record, author=stored.author, thread_id=thread_id)
                 and stored.record.status in statuses
                 and narrows(scopes, stored.record.scope)
+                and (moment is None or stored.record.is_valid_at(moment))
             ]
         return sorted(found, key=lambda record: (record.recorded_at, record.id), reverse=True)[:limit]
 

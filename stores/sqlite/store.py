@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, Op, Result, TTLConfig
 
-from everthread.stores.contract import READABLE, Finding, Job, MemoryStore, Source, ThreadEraser
+from everthread.stores.contract import READABLE, Event, Finding, Job, MemoryStore, Source, ThreadEraser
 from everthread.stores.embedding import Embedder, resolve_embedder
 from everthread.stores.identity import Identity, Scope
 from everthread.stores.record import Change, ErasureReceipt, Recall, Receipt, Record, Selection, Status, now_utc
@@ -25,6 +25,7 @@ from everthread.stores.sqlite.indexing import Indexer
 from everthread.stores.sqlite.items import Items
 from everthread.stores.sqlite.jobs import Jobs
 from everthread.stores.sqlite.opening import Opening
+from everthread.stores.sqlite.outbox import Outbox
 from everthread.stores.sqlite.plain import PlainRecords, is_ours
 from everthread.stores.sqlite.recall import Recaller
 from everthread.stores.sqlite.records import Records
@@ -86,6 +87,7 @@ class SqliteStore(MemoryStore):
         self._plain = PlainRecords(database, self._rows, self._search, self._indexer)
         self._records = Records(database, self._rows, self._search, self._indexer, clock)
         self._recaller = Recaller(database, self._rows, self._search, self._indexer, self.transcripts, clock)
+        self._outbox = Outbox(database)
         self._eraser = Eraser(database, self._rows, self._search, self.transcripts, self.artifacts, clock)
         self._reindexer = Reindexer(database, self._rows, self._search, self._indexer, self.transcripts)
         self._doctor = Doctor(database, self._indexer, self._reindexer, self.jobs)
@@ -132,21 +134,14 @@ class SqliteStore(MemoryStore):
         return self._items.embeddings
 
     def sweep_ttl(self) -> int:
-        """Delete expired items; returns how many there were."""
         return self._items.sweep_ttl()
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
-        """Delete expired items from now on, every so many minutes (those of `ttl`, or 5), on a thread of its own.
-
-        The future ends with the sweeper and stops it when it is cancelled. Without a `ttl` nothing is started, and it
-        has ended already. Closing the store stops the sweeper.
-        """
         if not self._sweeps:
             return ended()
         return self._sweeper.start(sweep_interval_minutes or self.ttl_config.get("sweep_interval_minutes") or 5)
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop the sweeper and wait for it; False when it has not ended after `timeout` seconds."""
         return self._sweeper.stop(timeout)
 
     # -------------------------------------------------------------------------------------------------------- records
@@ -197,10 +192,11 @@ class SqliteStore(MemoryStore):
         statuses: Sequence[Status] = READABLE,
         thread_id: str | None = None,
         as_of: datetime | None = None,
+        now: datetime | None = None,
         limit: int | None = None,
     ) -> list[Record]:
         return self._records.records(
-            identity, ids=ids, scopes=scopes, statuses=statuses, thread_id=thread_id, as_of=as_of, limit=limit
+            identity, ids=ids, scopes=scopes, statuses=statuses, thread_id=thread_id, as_of=as_of, now=now, limit=limit
         )
 
     def history(self, identity: Identity, record_id: str) -> list[Record]:
@@ -226,6 +222,9 @@ class SqliteStore(MemoryStore):
 
     def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
         self._records.cite(identity, record_ids)
+
+    def events(self, identity: Identity, after: int = 0, *, limit: int = 100) -> list[Event]:
+        return self._outbox.events(identity, after, limit)
 
     def erase(
         self,

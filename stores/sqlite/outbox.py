@@ -1,0 +1,87 @@
+"""The outbox: what happened to records, written in the transaction in which it happened, read by cursor."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from itertools import islice
+from typing import Literal
+
+import apsw
+
+from everthread.errors import UsageError
+from everthread.stores.access import may_read
+from everthread.stores.contract import Event
+from everthread.stores.identity import Identity, owners_of
+from everthread.stores.record import Record
+from everthread.stores.sqlite.database import Database
+from everthread.stores.sqlite.rows import Stored
+from everthread.stores.sqlite.times import micros, moment
+
+__all__ = ["Outbox", "append"]
+
+Kind = Literal["memory.updated", "memory.ended", "memory.erased"]
+
+APPEND = "INSERT INTO outbox (at, tenant, kind, record_id, revision, author) VALUES (?, ?, ?, ?, ?, ?)"
+READ = """
+SELECT outbox.seq, outbox.kind, outbox.record_id, outbox.revision, outbox.at, records.body, records.author
+FROM outbox LEFT JOIN records ON records.id = outbox.record_id AND records.tenant = outbox.tenant
+WHERE outbox.tenant = :tenant AND outbox.seq > :after AND (
+    :admin
+    OR (records.id IS NULL AND outbox.author = :user)
+    OR (records.owner = 'session' AND records.author = :user)
+    OR EXISTS (
+        SELECT 1 FROM json_each(:owners) AS readable
+        WHERE json_extract(readable.value, '$[0]') = records.owner
+            AND json_extract(readable.value, '$[1]') = records.owner_id
+    )
+)
+ORDER BY outbox.seq
+"""
+
+
+def append(connection: apsw.Connection, tenant: str, kind: Kind, stored: Stored, *, at: datetime) -> None:
+    """Note what happened to a record; of an erased one neither the revision nor a word is kept."""
+    revision = None if kind == "memory.erased" else stored.record.revision
+    connection.execute(APPEND, (micros(at), tenant, kind, stored.record.id, revision, stored.author))
+
+
+class Outbox:
+    """Answers `MemoryStore.events`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def events(self, identity: Identity, after: int, limit: int) -> list[Event]:
+        """See `MemoryStore.events`."""
+        if limit < 1:
+            raise UsageError(f"events: limit must be at least 1, not {limit}")
+        admin = "admin" in identity.roles
+        values = {
+            "tenant": identity.tenant,
+            "after": after,
+            "admin": admin,
+            "user": identity.user,
+            "owners": json.dumps(owners_of(identity)),
+        }
+        with self._database.read() as connection:
+            rows = connection.execute(READ, values)
+            seen = (row for row in rows if admin or _is_seen(identity, *row[5:]))
+            return [
+                Event(
+                    cursor=seq,
+                    kind=kind,
+                    record_id=record_id,
+                    revision=revision,
+                    tenant=identity.tenant,
+                    at=moment(at),
+                )
+                for seq, kind, record_id, revision, at, *_ in islice(seen, limit)
+            ]
+
+
+def _is_seen(identity: Identity, body: str | None, author: str | None) -> bool:
+    """The part of the access rules that the query leaves open: who is named as a reader, and what narrows a scope."""
+    if body is None or author is None:
+        return True
+    return may_read(identity, Record.model_validate_json(body), author=author)
