@@ -190,7 +190,7 @@ class Recaller:
         doubtful: list[str] = []
         for owner, owner_id in asked.owners:
             values = permission(asked.identity, owner, owner_id, asked.thread_id) | fit
-            plain, versioned = map(json.loads, connection.execute(ALLOWED, values).fetchall()[0])
+            plain, versioned = (json.loads(str(ids)) for ids in connection.execute(ALLOWED, values).fetchall()[0])
             (doubtful if narrowed else allowed).extend(plain)
             doubtful.extend(versioned)
         if doubtful:
