@@ -13,6 +13,8 @@ from langgraph.constants import START
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 
+from everthread.stores.traces import spellings
+
 ERASED = "[erased]"
 
 INPUTS = frozenset({START, TASKS})
@@ -38,7 +40,7 @@ class Redaction:
 
     def __init__(self, message_ids: Iterable[str], words: Iterable[str], *, said: Iterable[str] = ()) -> None:
         self._ids = {identifier for identifier in message_ids if identifier}
-        self._words = [word.casefold() for word in words if word.strip()]
+        self._words = sorted({each.casefold() for word in words if word.strip() for each in spellings(word)})
         self._said = {text for text in said if text.strip()}
         self._in_input = False
 

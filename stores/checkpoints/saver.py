@@ -28,6 +28,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_id,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from everthread.errors import Conflict, StoreError, UsageError
@@ -37,6 +38,7 @@ from everthread.stores.checkpoints.redaction import Redaction, said_by
 from everthread.stores.checkpoints.retention import Node, lineage, nearest_kept
 from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import Finding
+from everthread.stores.traces import spellings
 
 __all__ = ["Saver", "open_checkpointer"]
 
@@ -335,15 +337,51 @@ class Saver(SqliteSaver):
         async with self.aturn(thread_id, timeout):
             return await self._run(self._redact, thread_id, message_ids, words)
 
+    def affected(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
+        """How many rows `redact` would rewrite. Nothing is changed."""
+        undone = _Undone()
+        try:
+            with self.cursor() as cursor:
+                undone.changed = self._rewrite(cursor, thread_id, message_ids, words)
+                raise undone
+        except _Undone as rolled_back:
+            return rolled_back.changed
+
+    def holds(self, words: Sequence[str], thread_ids: Sequence[str]) -> builtins.list[str]:
+        """Which of these threads still have one of `words` (whatever its case) in a checkpoint or pending write.
+
+        Each value is decoded and written out plainly to be searched, so that neither compression, encryption nor what
+        `redact` overlooks can hide a word.
+        """
+        spelled = {spelling.casefold() for word in words if word.strip() for spelling in spellings(word)}
+        with self.cursor(transaction=False) as cursor:
+            return [
+                thread_id
+                for thread_id in dict.fromkeys(thread_ids)
+                if any(any(word in text for word in spelled) for text in self._plain_texts(cursor, thread_id))
+            ]
+
+    def _plain_texts(self, cursor: sqlite3.Cursor, thread_id: str) -> Iterator[str]:
+        """What is stored of a thread, decoded, row by row."""
+        plain = JsonPlusSerializer()
+        for _, kind, stored, metadata in cursor.execute(_STORED_CHECKPOINTS, (thread_id,)).fetchall():
+            yield _readable(plain.dumps_typed(self.serde.loads_typed((kind, stored)))[1] + (metadata or b""))
+        for _, kind, stored, _ in cursor.execute(_STORED_WRITES, (thread_id,)).fetchall():
+            yield _readable(plain.dumps_typed(self.serde.loads_typed((kind, stored)))[1])
+
     def _redact(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
         with self.cursor() as cursor:
-            redaction = Redaction(message_ids, words, said=self._said(cursor, thread_id, set(message_ids)))
-            changed = self._redact_checkpoints(cursor, thread_id, redaction)
-            changed += self._redact_writes(cursor, thread_id, redaction)
+            changed = self._rewrite(cursor, thread_id, message_ids, words)
             # A run that is still under way, without a lease, must not write the words back.
             cursor.execute(_RETIRE_WRITERS, (uuid4().hex, thread_id))
         self.scrub()
         return changed
+
+    def _rewrite(self, cursor: sqlite3.Cursor, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
+        redaction = Redaction(message_ids, words, said=self._said(cursor, thread_id, set(message_ids)))
+        return self._redact_checkpoints(cursor, thread_id, redaction) + self._redact_writes(
+            cursor, thread_id, redaction
+        )
 
     def _said(self, cursor: sqlite3.Cursor, thread_id: str, message_ids: set[str]) -> set[str]:
         """What these messages say: a turn's input is stored as it was given, before its messages had ids."""
@@ -567,6 +605,16 @@ class Saver(SqliteSaver):
     ) -> Mapping[str, DeltaChannelHistory]:
         """`get_delta_channel_history` for asyncio."""
         return await self._run(self.get_delta_channel_history, config=config, channels=channels)
+
+
+class _Undone(Exception):
+    """Ends a transaction that was only to be counted."""
+
+    changed = 0
+
+
+def _readable(stored: bytes) -> str:
+    return stored.decode("utf-8", "ignore").casefold()
 
 
 def _one(cursor: sqlite3.Cursor, sql: str, values: Sequence[Any]) -> Any:
