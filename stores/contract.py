@@ -449,7 +449,7 @@ class MemoryStore(BaseStore):
         More than one means that scopes differ, or that it is contested.
 
         `as_of` (system time) takes what was known then, `now` (valid time) what is true then; with `as_of` alone, what
-        was known then to be true then.
+        was known then to be true then. What was superseded by something that began later stands for the time before.
         """
 
     @abstractmethod

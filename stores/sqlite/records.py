@@ -218,15 +218,15 @@ class Records:
         moment = aware(now or as_of or self._clock(), "now")
         key = {"subject": normalise(subject), "predicate": normalise(predicate)}
         with self._database.read() as connection:
-            found = [
+            known = [
                 stored.record
                 for owner, owner_id in owners_of(identity, thread_id)
                 for stored in self._of_key(connection, permission(identity, owner, owner_id, thread_id) | key, as_of)
                 if may_read(identity, stored.record, author=stored.author, thread_id=thread_id or NO_THREAD)
                 and (normalise(stored.record.subject or ""), normalise(stored.record.predicate or ""))
                 == (key["subject"], key["predicate"])
-                and unfit(stored.record, identity, moment) is None
             ]
+        found = [record for record in known if unfit(_in_its_time(record, known), identity, moment) is None]
         return sorted(found, key=_narrowest_first)
 
     def _of_key(self, connection: apsw.Connection, values: dict[str, Any], as_of: datetime | None) -> Iterable[Stored]:
@@ -258,6 +258,18 @@ def _receipt(
         value,
     )
     return None if body is None else Receipt.model_validate_json(body)
+
+
+def _in_its_time(record: Record, known: Sequence[Record]) -> Record:
+    """A record whose successor began when its own time ended was not wrong: it stands for that time, as if active. One
+    that was corrected does not."""
+    if record.status != "superseded" or record.valid_to is None:
+        return record
+    successors = [
+        new for new in known if ("supersedes", record.id) in [(edge.kind, edge.target) for edge in new.relations]
+    ]
+    followed = all(new.valid_from is not None and new.valid_from >= record.valid_to for new in successors)
+    return record.model_copy(update={"status": "active"}) if successors and followed else record
 
 
 def _narrowest_first(record: Record) -> tuple[int, int, float]:
