@@ -57,7 +57,7 @@ UserOption = Annotated[
 ProjectOption = Annotated[
     str | None, typer.Option("--project", metavar="ID", help="Project whose memory to open.", rich_help_panel=_PANEL)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_PANEL)]
+JsonOption = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.", rich_help_panel=_PANEL)]
 Model = Annotated[
     str | None,
     typer.Option("--model", metavar="PROVIDER:NAME", help="Chat model; without one everything stays on this machine."),

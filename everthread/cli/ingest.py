@@ -40,6 +40,7 @@ def ingest(
         str | None,
         typer.Option(
             "--format",
+            metavar="FORMAT",
             help="Read as jsonl, locomo, longmemeval, codex, claude-code, opencode, chatgpt or evermemos.",
             show_default="by content",
         ),

@@ -23,7 +23,9 @@ ThreadOption = Annotated[
     typer.Option("--thread", metavar="NAME", help="Also what holds only in this thread, by its name or id."),
 ]
 AsOfOption = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Memory as it was known then.")]
-ScopeOption = Annotated[str | None, typer.Option("--scope", metavar="OWNER:ID", help="Such as user:ana.")]
+ScopeOption = Annotated[
+    str | None, typer.Option("--scope", metavar="OWNER:ID", help="Only of this scope, such as user:ana.")
+]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A record's id, such as mem_1f0c...")]
 
 
@@ -33,20 +35,27 @@ def recall(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for, in your own words.")],
     sources: Annotated[
         str,
-        typer.Option("--sources", help="records (what was learnt), evidence (what was said), or both with a comma."),
+        typer.Option(
+            "--sources",
+            metavar="NAMES",
+            help="records (what was learnt), evidence (what was said), or both with a comma.",
+        ),
     ] = "records",
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show at most.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", metavar="NUMBER", min=1, help="How many to show at most.")] = 10,
     floor: Annotated[
         float | None,
         typer.Option(
             "--floor",
+            metavar="SCORE",
             help="Drop what scores below; nothing left is an answer too. 0 shows all.",
             show_default="what a turn asks for",
         ),
     ] = None,
     as_of: AsOfOption = None,
     thread: ThreadOption = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show every candidate and why it was dropped.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", metavar="", help="Show every candidate and why it was dropped.")
+    ] = False,
 ) -> None:
     """Search memory: the best first, or nothing and the reason.
 
@@ -81,12 +90,17 @@ def list_records(
     here: Here,
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", help="Only these; may be repeated.", show_default="active and contested"),
+        typer.Option(
+            "--status",
+            metavar="STATUS",
+            help="Only with this status; may be repeated.",
+            show_default="active and contested",
+        ),
     ] = None,
     scope: ScopeOption = None,
     thread: ThreadOption = None,
     as_of: AsOfOption = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show at most.")] = 100,
+    limit: Annotated[int, typer.Option("--limit", metavar="NUMBER", min=1, help="How many to show at most.")] = 100,
 ) -> None:
     """List what is remembered, the newest first.
 
@@ -171,12 +185,13 @@ def forget(
         str | None, typer.Option("--scope", metavar="OWNER:ID", help="Everything of this scope, such as user:ana.")
     ] = None,
     with_source: Annotated[
-        bool, typer.Option("--with-source", help="Erase the messages it came from too, in every checkpoint.")
+        bool,
+        typer.Option("--with-source", metavar="", help="Erase the messages it came from too, in every checkpoint."),
     ] = False,
     reason: Annotated[
-        str, typer.Option("--reason", help="Why; it is kept in the receipt.")
+        str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the receipt.")
     ] = "asked for on the command line",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask.")] = False,
 ) -> None:
     """Erase from memory for good, with a receipt. There is no way back.
 
