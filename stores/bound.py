@@ -284,9 +284,12 @@ class _Records:
             self._remember(self._identity, planned.change.record)
             return
         receipt = self._store.commit(self._identity, [planned.change], key=planned.key, thread_id=self._thread_id)
-        for decision in receipt.decisions:
-            if decision.outcome == "refused":
-                raise UsageError(f"{op.key!r} was not kept: {decision.reason}")
+        (decision,) = receipt.decisions
+        if decision.outcome == "refused":
+            raise UsageError(f"{op.key!r} was not kept: {decision.reason}")
+        if self._store.record(self._identity, str(decision.record_id)) is None:
+            # The receipt is that of an earlier put.
+            raise UsageError(f"{op.key!r} was not kept: the same was erased before, and is not learnt again")
 
     def _scope(self, namespace: Namespace) -> Scope:
         labels = [unquote(label) for label in namespace[1:]]
