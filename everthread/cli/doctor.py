@@ -66,21 +66,19 @@ def data_flow(model: str | None) -> tuple[Flow, ...]:
     from everthread.cli.reports import Flow
 
     here = "this machine"
-    to = model.partition(":")[0] if model else here
-    by = f"to {model}" if model else "nothing; rules do it"
+    asked = f"system prompt, project instructions, recalled memories, summary, recent messages and tools, to {model}"
+    rules = "nothing; rules do it, unless your code gives it a"
     return (
         Flow(step="retrieve", sends="nothing; keywords and the built-in embedder", to=here),
         Flow(
             step="reason",
-            sends=f"system prompt, project instructions, recalled memories, summary and recent messages {by}"
-            if model
-            else "nothing; the offline model answers from what was recalled",
-            to=to,
+            sends=asked if model else "nothing; the offline model answers from what was recalled",
+            to=model.partition(":")[0] if model else here,
         ),
         Flow(step="tools", sends="arguments of the tools that you give it", to="those tools"),
-        Flow(step="compact", sends=f"the messages that leave the window {by}" if model else by, to=to),
-        Flow(step="extract", sends=f"the new messages of the thread {by}, where chosen" if model else by, to=to),
-        Flow(step="consolidate", sends=f"transcripts and memories {by}, where chosen" if model else by, to=to),
+        Flow(step="flush, extract", sends=f"{rules} ModelExtractor", to=here),
+        Flow(step="compact", sends=f"{rules} ModelSummariser", to=here),
+        Flow(step="consolidate", sends="nothing; rules do it", to=here),
         Flow(step="ingest, list, show, forget", sends="nothing", to=here),
     )
 

@@ -213,7 +213,7 @@ def test_doctor_names_findings_versions_and_where_data_goes(tmp_path: Path) -> N
     assert {flow.to for flow in report.data_flow} == {"this machine", "those tools"}
     told = DoctorReport.model_validate(run_json(tmp_path, "doctor", "--model", "openai:gpt-4o-mini"))
     sent = {flow.step for flow in told.data_flow if flow.to == "openai"}
-    assert sent == {"reason", "compact", "extract", "consolidate"}
+    assert sent == {"reason"}
 
 
 def test_doctor_ends_with_1_when_the_file_is_not_a_store(tmp_path: Path) -> None:
