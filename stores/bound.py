@@ -40,7 +40,7 @@ from everthread.stores.filters import matches
 from everthread.stores.identity import NAMESPACE_ROOT, Identity, Scope, complaint, encode_label, owners_of, within_holds
 from everthread.stores.item_ops import checked
 from everthread.stores.namespaces import Namespace, listed
-from everthread.stores.record import Authority, Change, Provenance, Record, Status, now_utc
+from everthread.stores.record import Authority, Change, Decision, Provenance, Record, Status, new_id, now_utc
 
 if TYPE_CHECKING:
     from everthread.stores.contract import MemoryStore
@@ -60,6 +60,7 @@ TAKEN = ("content_type", "kind", "subject", "predicate", "value", "entities", "t
 TAKEN_TIMES = ("valid_from", "valid_to")
 """What a candidate takes over of the value that was put. Status, source, authority and owner are for code to say."""
 IN_USE: tuple[Status, ...] = ("active", "contested")
+OPEN = ("pending", *IN_USE)
 EVERYTHING = 1_000_000
 
 
@@ -160,8 +161,8 @@ class BoundStore(BaseStore):
 class Planned(NamedTuple):
     """A write under "everthread" that passed every check which needs no writing."""
 
-    change: Change | None
-    """What to commit; None when it is so already."""
+    changes: list[Change]
+    """What to commit; nothing when it is so already."""
     key: str
     """The idempotency key."""
 
@@ -182,8 +183,6 @@ class _Records:
     def get(self, op: GetOp) -> Item | None:
         """The record of this id, or what was put under this key, once it is in use."""
         record = self._found(op.namespace, op.key)
-        if record is not None and record.status == "superseded":
-            record = self._successor(record)
         return None if record is None or not self._usable(record) else Item(**self._fields(record, op.key))
 
     def search(self, op: SearchOp) -> list[SearchItem]:
@@ -239,18 +238,21 @@ class _Records:
         )
 
     def _found(self, namespace: Namespace, key: str) -> Record | None:
-        """What stands under a key, whatever its status: the tool's own, or a record by its id."""
+        """What stands under a key, whatever its status: the tool's own, or a record by its id; if it was superseded,
+        what stands in its place."""
         ids = [self._id_of(namespace, key), key]
         found = self._store.records(self._identity, ids=ids, thread_id=self._thread_id)
-        return next((record for record in found if self._namespace(record) == namespace), None)
+        record = next((record for record in found if self._namespace(record) == namespace), None)
+        if record is None or record.status != "superseded":
+            return record
+        return next(iter(self._replacing(record, IN_USE)), record)
 
-    def _successor(self, record: Record) -> Record | None:
-        """What replaced a record, as far as that is in use."""
-        known = self._store.records(self._identity, scopes=[_bare(record.scope)], thread_id=self._thread_id)
-        replaced = {
-            relation.target: new for new in known for relation in new.relations if relation.kind == "supersedes"
-        }
-        return replaced.get(record.id)
+    def _replacing(self, record: Record, statuses: Sequence[Status]) -> list[Record]:
+        """The records that supersede one, or would."""
+        scope = Scope(owner=record.scope.owner, owner_id=record.scope.owner_id)
+        known = self._store.records(self._identity, scopes=[scope], statuses=statuses, thread_id=self._thread_id)
+        edge = ("supersedes", record.id)
+        return [other for other in known if edge in [(found.kind, found.target) for found in other.relations]]
 
     def _namespace(self, record: Record) -> Namespace:
         return record.scope.namespace(self._identity.tenant)
@@ -272,19 +274,21 @@ class _Records:
         AccessDenied for a scope that is not this identity's, or a delete of what did not come from its tools."""
         scope = self._scope(op.namespace)
         known = self._found(op.namespace, op.key)
-        change = self._ending(known) if op.value is None else self._candidate(scope, op, known)
+        changes = self._endings(known) if op.value is None else self._candidate(scope, op, known)
         seen = [*op.namespace, op.key, known and (known.id, known.revision), op.value]
-        return Planned(change, f"bound:{_digest(seen)}")
+        return Planned(changes, f"bound:{_digest([*seen, [(each.target, each.expected) for each in changes]])}")
 
     def write(self, op: PutOp, planned: Planned) -> None:
         """Hand a candidate to the door, or commit it to wait for review. Raises UsageError when it was refused."""
-        if planned.change is None:
-            return
-        if self._remember is not None and planned.change.record is not None:
-            self._remember(self._identity, planned.change.record)
-            return
-        receipt = self._store.commit(self._identity, [planned.change], key=planned.key, thread_id=self._thread_id)
-        (decision,) = receipt.decisions
+        candidates = [change.record for change in planned.changes if change.record is not None]
+        if self._remember is not None and candidates:
+            self._remember(self._identity, candidates[0])
+        elif planned.changes:
+            receipt = self._store.commit(self._identity, planned.changes, key=planned.key, thread_id=self._thread_id)
+            for decision in receipt.decisions:
+                self._check(op, decision)
+
+    def _check(self, op: PutOp, decision: Decision) -> None:
         if decision.outcome == "refused":
             raise UsageError(f"{op.key!r} was not kept: {decision.reason}")
         if self._store.record(self._identity, str(decision.record_id)) is None:
@@ -303,36 +307,47 @@ class _Records:
             raise AccessDenied(f"user {self._identity.user} has no part in {'/'.join(namespace)}")
         return Scope.model_validate({"owner": owner, "owner_id": owner_id})
 
-    def _candidate(self, scope: Scope, op: PutOp, known: Record | None) -> Change | None:
+    def _candidate(self, scope: Scope, op: PutOp, known: Record | None) -> list[Change]:
         record = self._record(scope, op)
         if known is None:
-            return _change("create", record)
+            return [_change("create", record)]
         if known.status == "rejected" and known.statement == record.statement:
             raise UsageError(f"{op.key!r} was not kept: the same was rejected in review")
-        if known.status in ("pending", *IN_USE) and _says(known) == _says(record):
-            return None
-        if self._is_own(known) and known.status not in IN_USE:
+        if known.status in IN_USE and _says(known) != _says(record):
+            # What this user's tools have proposed in its place already is revised, not proposed once more.
+            mine = [other for other in self._replacing(known, ("pending",)) if self._is_own(other)]
+            if not mine:
+                return [_change("supersede", _fresh(record), known)]
+            record = record.model_copy(update={"relations": mine[0].relations})
+            known = mine[0]
+        if known.status in OPEN and _says(known) == _says(record):
+            return []
+        if self._is_own(known):
             # It waits already, or is out of use: its next revision waits.
-            return _change("revise", record.model_copy(update={"id": known.id}), known)
-        fresh = Record.model_validate(record.model_dump(exclude={"id"}))
-        return _change("supersede", fresh, known) if known.status in ("pending", *IN_USE) else _change("create", fresh)
+            return [_change("revise", record.model_copy(update={"id": known.id}), known)]
+        fresh = _fresh(record)
+        return [_change("supersede", fresh, known) if known.status in OPEN else _change("create", fresh)]
 
-    def _ending(self, known: Record | None) -> Change | None:
-        if known is None or known.status not in ("pending", *IN_USE):
-            return None
+    def _endings(self, known: Record | None) -> list[Change]:
+        if known is None or known.status not in OPEN:
+            return []
         if not self._is_own(known):
             raise AccessDenied(
                 f"record {known.id} did not come from a tool of user {self._identity.user}; "
                 "it is ended by a correction, or erased by store.erase"
             )
-        return Change(
-            action="end",
-            target=known.id,
-            expected=known.revision,
-            status="archived",
-            rule="bound-delete",
-            reason="the tool that proposed it has taken it back",
-        )
+        proposed = [other for other in self._replacing(known, ("pending",)) if self._is_own(other)]
+        return [
+            Change(
+                action="end",
+                target=record.id,
+                expected=record.revision,
+                status="archived",
+                rule="bound-delete",
+                reason="the tool that proposed it has taken it back",
+            )
+            for record in (known, *proposed)
+        ]
 
     def _record(self, scope: Scope, op: PutOp) -> Record:
         value = op.value or {}
@@ -386,13 +401,13 @@ def _change(action: Any, record: Record, target: Record | None = None) -> Change
     )
 
 
+def _fresh(record: Record) -> Record:
+    return record.model_copy(update={"id": new_id("mem")})
+
+
 def _says(record: Record) -> dict[str, Any]:
     """What two puts must have in common to be the same one."""
     return record.model_dump(include={"statement", *TAKEN, *TAKEN_TIMES})
-
-
-def _bare(scope: Scope) -> Scope:
-    return Scope(owner=scope.owner, owner_id=scope.owner_id)
 
 
 def _private(identity: Identity) -> Namespace:

@@ -169,13 +169,18 @@ def test_what_was_approved_is_found_under_the_tools_own_key(
     item = tools.get(ANA, "seat")
     assert item is not None and (item.key, item.value["statement"]) == ("seat", approved.statement)
     assert [found.key for found in tools.search(ANA)] == [approved.id]
-    tools.put(ANA, "seat", {"content": "Ana prefers window seats"})
+    for place in ("middle", "window"):
+        tools.put(ANA, "seat", {"content": f"Ana prefers {place} seats"})
     item = tools.get(ANA, "seat")
     assert item is not None and item.value["statement"] == "Ana prefers aisle seats"
     approve(store, ana, store.records(ana, statuses=WAITING)[0])
     item = tools.get(ANA, "seat")
     assert item is not None and item.value["statement"] == "Ana prefers window seats"
     assert [record.statement for record in store.records(ana)] == ["Ana prefers window seats"]
+    assert store.records(ana, statuses=WAITING) == []
+    tools.put(ANA, "seat", {"content": "Ana stands"})
+    tools.delete(ANA, "seat")
+    assert store.records(ana, statuses=("active", "pending")) == []
 
 
 def test_the_same_put_again_changes_nothing_and_another_revises_what_waits(
