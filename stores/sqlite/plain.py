@@ -15,6 +15,7 @@ from langgraph.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Resul
 from everthread.errors import UsageError
 from everthread.stores.filters import matches
 from everthread.stores.identity import NAMESPACE_ROOT, encode_label
+from everthread.stores.item_ops import checked
 from everthread.stores.namespaces import Namespace, listed
 from everthread.stores.record import Record
 from everthread.stores.scoring import Query
@@ -40,12 +41,15 @@ def is_ours(op: Op) -> bool:
 
 
 def _prefix(op: Op) -> Namespace:
-    if isinstance(op, GetOp | PutOp):
-        return tuple(op.namespace)
-    if isinstance(op, SearchOp):
-        return tuple(op.namespace_prefix)
-    conditions = op.match_conditions or ()
-    return next((tuple(match.path) for match in conditions if match.match_type == "prefix"), ())
+    match op:
+        case GetOp() | PutOp():
+            return tuple(op.namespace)
+        case SearchOp():
+            return tuple(op.namespace_prefix)
+        case ListNamespacesOp():
+            conditions = op.match_conditions or ()
+            return next((tuple(match.path) for match in conditions if match.match_type == "prefix"), ())
+    return ()  # none of LangGraph's operations: refused with those on items
 
 
 class PlainRecords:
@@ -67,6 +71,7 @@ class PlainRecords:
                 f'plain writes under "{NAMESPACE_ROOT}" are closed: records need a source and a scope; '
                 "use store.commit(identity, changes, key=...)"
             )
+        checked([op])
         prefix = _prefix(op)
         if len(prefix) < 2 or "*" in prefix:
             raise UsageError(

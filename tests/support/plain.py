@@ -1,41 +1,13 @@
-"""What the tests of plain items stand on: a store that is nothing but items, a table of vectors, a clock to turn."""
+"""What the tests of plain items stand on: a table of vectors, a clock to turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
-from everthread.stores.record import now_utc
-from everthread.stores.sqlite.database import Database
-from everthread.stores.sqlite.items import Items
-
-__all__ = ["Clock", "PlainStore", "TableEmbeddings"]
-
-
-class PlainStore(BaseStore):
-    """A LangGraph store over one database file, with items and nothing else."""
-
-    supports_ttl = True
-
-    def __init__(
-        self,
-        database: Database,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        clock: Callable[[], datetime] = now_utc,
-    ) -> None:
-        self.ttl_config = ttl
-        self.items = Items(database, index=index, ttl=ttl, clock=clock)
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        return self.items.batch(ops)
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        return await self.items.abatch(ops)
+__all__ = ["Clock", "TableEmbeddings"]
 
 
 class TableEmbeddings(Embeddings):
