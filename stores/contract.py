@@ -305,6 +305,15 @@ class ThreadEraser(Protocol):
         """Replace the text of these messages, and any text that contains one of `words`, in every checkpoint, pending
         write and snapshot of the thread; returns how many rows were rewritten."""
 
+    def affected(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
+        """How many rows `redact` would rewrite; changes nothing."""
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete everything of the thread, bytes included."""
+
+    def holds(self, words: Sequence[str], thread_ids: Sequence[str]) -> list[str]:
+        """Which of these threads still have one of `words`, once everything is decoded."""
+
 
 class MemoryStore(BaseStore):
     """A LangGraph store that also keeps records. Backends implement the synchronous methods; the asynchronous ones run
@@ -484,12 +493,21 @@ class MemoryStore(BaseStore):
         reason: str,
         with_source: bool = False,
         threads: ThreadEraser | None = None,
+        dry_run: bool = False,
+        with_backups: bool = False,
     ) -> ErasureReceipt:
-        """Erase records, their history, index rows, relations and receipts' references; leave tombstones (keyed hashes)
-        that block re-learning; overwrite the bytes and look at the files again before reporting.
+        """Erase records, their history, index rows, relations and receipts' references; leave tombstones (keyed hashes
+        of what was said, and of the messages it came from) that block re-learning; overwrite the bytes and look at the
+        files again before reporting. The audit log keeps ids and counts.
 
-        `with_source` also erases the messages that they came from: in transcripts and, through `threads`, in every
-        checkpoint. AccessDenied when the identity may not write what was selected.
+        `with_source` also erases the messages that they came from and what repeats them: in transcripts and, through
+        `threads`, in every checkpoint; of a user who is selected whole, and of a tenant, it deletes all threads.
+        `threads` is asked afterwards whether it still holds the words. `dry_run` counts what would go and changes
+        nothing. `with_backups` deletes the copies that migrations left beside the file; else `remains` names those that
+        have it.
+
+        AccessDenied when the identity may not erase what was selected, UsageError when there is no reason or the reason
+        repeats what is erased.
         """
 
     @abstractmethod

@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
 from everthread.stores import display
-from everthread.stores.identity import Frozen, Label, Scope, sound_text
+from everthread.stores.identity import Frozen, Label, Scope, Within, sound_text
 
 __all__ = [
     "Authority",
@@ -497,16 +497,39 @@ class Selection(Frozen):
     """These records."""
     thread_id: str | None = None
     """Everything that rests on this thread."""
+    message_ids: tuple[str, ...] = ()
+    """Everything that rests on one of these messages of the thread; with its source, the messages themselves."""
     scope: Scope | None = None
-    """Everything of this scope."""
+    """Everything of this scope. A user's whole scope with its source is everything of that user, threads included."""
     subject: str | None = None
     """Everything about this subject, exactly."""
+    tenant: str | None = None
+    """Everything of this tenant, whoever's it is; it must be the identity's own, with the role admin. Goes alone."""
 
     @model_validator(mode="after")
     def _selects_something(self) -> Self:
-        if not (self.record_ids or self.thread_id or self.scope or self.subject):
+        if self.message_ids and not self.thread_id:
+            raise ValueError("thread_id: missing, but message_ids are set")
+        others = self.record_ids or self.thread_id or self.scope or self.subject
+        if not (others or self.tenant):
             raise ValueError("selection: name record_ids, thread_id, scope or subject; an empty one would erase all")
+        if self.tenant and others:
+            raise ValueError("tenant: selects everything; leave it out to select a part")
         return self
+
+    @property
+    def is_whole_user(self) -> bool:
+        """Whether it names a user and narrows that by nothing."""
+        return (
+            self.scope is not None
+            and self.scope.owner == "user"
+            and self.scope.within == Within()
+            and not (self.record_ids or self.thread_id or self.subject)
+        )
+
+    def is_whole_thread(self, thread_id: str) -> bool:
+        """Whether it names this thread, and not messages of it."""
+        return self.thread_id == thread_id and not self.message_ids
 
 
 class ErasureReceipt(Frozen):
@@ -519,13 +542,14 @@ class ErasureReceipt(Frozen):
     reason: str
     """Why, as given."""
     erased: dict[str, int]
-    """Rows removed by kind: records, revisions, index, evidence, artifacts, tasks, checkpoints."""
+    """How many are gone by kind: records, revisions, relations, index, evidence, artifacts, tasks, inbox, rows of
+    checkpoints that were rewritten, whole threads, backups. For a dry run: how many would go."""
     record_ids: tuple[str, ...] = ()
     """The records that are gone."""
     remains: tuple[str, ...] = ()
     """What may still hold it and was not in reach, each with the remedy (no saver given, backups)."""
     verified: bool
-    """True: the files were read again afterwards, and the words are not in them."""
+    """True: the files were read again afterwards, and the words are not in them. Never after a dry run."""
 
     def _repr_markdown_(self) -> str:
         return display.erasure_table(self)

@@ -18,7 +18,7 @@ from everthread.stores.sqlite.database import one
 from everthread.stores.sqlite.rows import Rows, Stored, save, space_of
 from everthread.stores.sqlite.search import SearchIndex, SearchRow
 from everthread.stores.sqlite.times import moment
-from everthread.stores.sqlite.tombstones import is_buried
+from everthread.stores.sqlite.tombstones import is_buried, rests_on_buried
 
 __all__ = ["Commit"]
 
@@ -60,18 +60,24 @@ class Commit:
         if change.record is None:
             assert target is not None  # `Change` validates it
             return self._confirm(change, target) if change.action == "confirm" else self._end(change, target)
-        if is_buried(self._connection, self._identity.tenant, change.record, author=self._identity.user):
+        erased = self._erased_before(change, change.record)
+        if erased is not None:
             return Decision(
-                outcome="refused",
-                rule="tombstone",
-                reason="the same was erased before, and is not learnt again",
-                target=change.target,
-                evidence=change.evidence,
+                outcome="refused", rule="tombstone", reason=erased, target=change.target, evidence=change.evidence
             )
         if change.action == "revise":
             assert target is not None
             return self._revise(change, change.record, target)
         return self._add(change, change.record, target)
+
+    def _erased_before(self, change: Change, record: Record) -> str | None:
+        """Why a record is not learnt again, if so. A revision stands already, and may rest on what it rested on."""
+        tenant, author = self._identity.tenant, self._identity.user
+        if is_buried(self._connection, tenant, record, author=author):
+            return "the same was erased before, and is not learnt again"
+        if change.action != "revise" and rests_on_buried(self._connection, tenant, record, author=author):
+            return "something was erased from a message that it rests on; nothing is learnt from that message again"
+        return None
 
     def _target(self, change: Change) -> Stored:
         """The record that a change is about, if this identity can see it and it is as the caller saw it."""

@@ -1,28 +1,30 @@
-"""Erasure: rows, history, index, relations, caches; then the file is rewritten and read again (R280)."""
+"""Erasure: rows, history, index, relations, caches, and with its source the threads; then all is read again (R280)."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
-from everthread.errors import AccessDenied, StoreError, UsageError
+from everthread.errors import AccessDenied, UsageError
 from everthread.stores.access import may_erase, may_read, narrows
 from everthread.stores.contract import ThreadEraser
 from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, Selection
 from everthread.stores.sqlite import audit, outbox
 from everthread.stores.sqlite.artifacts import Artifacts
-from everthread.stores.sqlite.database import Database
+from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.rows import Rows, Stored, body_of, save, space_of
 from everthread.stores.sqlite.search import SearchIndex
-from everthread.stores.sqlite.tombstones import bury
+from everthread.stores.sqlite.tombstones import bury, bury_messages
 from everthread.stores.sqlite.transcripts import Transcripts
+from everthread.stores.sqlite.values import as_text
+from everthread.stores.sqlite.verification import Verifier
 from everthread.stores.text import normalise
 
 __all__ = ["Eraser"]
@@ -31,8 +33,15 @@ SELECTED = """
 records.tenant = :tenant
 AND (:ids IS NULL OR records.id IN (SELECT value FROM json_each(:ids)))
 AND (:thread IS NULL OR records.thread_id = :thread)
+AND (:messages IS NULL OR EXISTS (
+    SELECT 1 FROM json_each(records.body, '$.provenance.message_ids') AS message
+    WHERE message.value IN (SELECT value FROM json_each(:messages))
+))
 AND (:owner IS NULL OR (records.owner = :owner AND records.owner_id = :owner_id))
 AND (:subject IS NULL OR records.subject = :subject)
+"""
+SESSIONS = """
+records.tenant = :tenant AND records.owner = 'session' AND records.author IN (SELECT value FROM json_each(:users))
 """
 DERIVED = """
 records.tenant = :tenant AND records.id IN (
@@ -58,45 +67,31 @@ DELETES = {
     """,
     "records": "DELETE FROM records WHERE id IN (SELECT value FROM json_each(:ids))",
 }
-KEPT_WORDS = (
-    ("records", "SELECT tenant, author FROM records WHERE instr(body, :word)"),
-    (
-        "records",
-        """
-        SELECT records.tenant, records.author FROM revisions JOIN records USING (id)
-        WHERE instr(revisions.body, :word) OR instr(revisions.reason, :word)
-        """,
-    ),
-    ("receipts", "SELECT tenant, user FROM receipts WHERE instr(body, :word)"),
-    (
-        "messages",
-        """
-        SELECT threads.tenant, threads.user FROM messages JOIN threads USING (thread_id)
-        WHERE instr(text, CAST(:word AS BLOB)) OR instr(payload, CAST(:word AS BLOB))
-        """,
-    ),
-    ("artifacts", "SELECT tenant, user FROM artifacts WHERE instr(text, CAST(:word AS BLOB))"),
-    (
-        "tasks",
-        """
-        SELECT tenant, user FROM tasks
-        WHERE instr(text, CAST(:word AS BLOB)) OR instr(result, CAST(:word AS BLOB))
-        """,
-    ),
-    (
-        "waiting inputs",
-        """
-        SELECT threads.tenant, threads.user FROM inbox JOIN threads USING (thread_id)
-        WHERE instr(text, CAST(:word AS BLOB))
-        """,
-    ),
-    ("plain items", "SELECT NULL, NULL FROM items WHERE instr(value, :word)"),
-)
-"""Where words may legitimately live on, and whose they are there: another record, or what was not selected."""
-
+USERS = """
+SELECT author FROM records WHERE tenant = ?1 UNION SELECT user FROM threads WHERE tenant = ?1
+UNION SELECT user FROM receipts WHERE tenant = ?1 UNION SELECT user FROM artifacts WHERE tenant = ?1
+UNION SELECT user FROM tasks WHERE tenant = ?1
+"""
+THREADS_OF = """
+SELECT user, thread_id FROM threads WHERE tenant = ?1 AND user IN (SELECT value FROM json_each(?2))
+ORDER BY user, thread_id
+"""
+GIVEN_ELSEWHERE = """
+SELECT owner, owner_id, count(*) FROM records
+WHERE tenant = ?1 AND author IN (SELECT value FROM json_each(?2)) AND id NOT IN (SELECT value FROM json_each(?3))
+GROUP BY owner, owner_id ORDER BY owner, owner_id
+"""
+OWNER_OF = "SELECT user FROM threads WHERE thread_id = ? AND tenant = ?"
+SAID = """
+SELECT user, text FROM messages JOIN threads USING (thread_id)
+WHERE thread_id = ?1 AND message_id IN (SELECT value FROM json_each(?2)) AND tenant = ?3 AND messages.erased_at IS NULL
+"""
+OF_USER = "tenant = ? AND user = ?"
 
 ERASED = "the record was erased"
 """Stands where a reason stood."""
+TELLING = 12
+"""Characters of a message by which it is looked for elsewhere; a shorter one ("yes") is anybody's."""
 
 
 class Source(NamedTuple):
@@ -113,9 +108,15 @@ class Plan(NamedTuple):
     records: list[Stored]
     """The records, and those derived from them."""
     words: tuple[str, ...]
-    """Every statement that a revision of theirs has made."""
+    """Every statement that a revision of theirs has made, and what the selected messages say."""
+    normalised: tuple[str, ...]
+    """The same, as texts are compared."""
     sources: list[Source]
     """The messages that they came from, and those that repeat them."""
+    users: list[str]
+    """The users of whom nothing stays, neither what was learnt nor what was said."""
+    threads: list[tuple[str, str]]
+    """(user, thread id) of all their threads."""
 
 
 class Eraser:
@@ -136,6 +137,7 @@ class Eraser:
         self._transcripts = transcripts
         self._artifacts = artifacts
         self._clock = clock
+        self._verifier = Verifier(database)
 
     def erase(
         self,
@@ -145,49 +147,71 @@ class Eraser:
         reason: str,
         with_source: bool,
         threads: ThreadEraser | None,
+        dry_run: bool,
+        with_backups: bool,
     ) -> ErasureReceipt:
         """See `MemoryStore.erase`."""
         if not reason.strip():
             raise UsageError("erase needs a reason; it is kept in the receipt")
         with self._database.read() as connection:
-            plan = self._plan(connection, identity, selection)
-        at, remains = self._clock(), list[str]()
-        erased: Counter[str] = Counter()
-        sources = self._reachable(identity, plan, selection, remains) if with_source else []
+            plan = self._plan(connection, identity, selection, with_source)
+        if _repeats(reason, plan.normalised):
+            raise UsageError("the reason repeats what is to be erased, and would keep it; give one that does not")
+        receipt = ErasureReceipt(at=self._clock(), reason=reason, erased={}, verified=False)
+        remains = list[str]()
+        sources = self._reachable(identity, plan, selection, threads, remains) if with_source else []
         # Checkpoints first: should this fail, the records still say where their words are, and erase is run again.
-        for source in sources:
-            if threads is not None:
-                erased["checkpoints"] += threads.redact(source.thread_id, source.message_ids, plan.words)
-            else:
-                remains.append(f"checkpoints of thread {source.thread_id}: pass threads=checkpointer to redact them")
-        if not with_source and plan.sources:
-            remains.append("the messages that it came from, and their checkpoints: with_source=True erases them too")
-        receipt = ErasureReceipt(at=at, reason=reason, erased={}, verified=False)
-        with self._database.write() as connection:
-            plan = self._plan(connection, identity, selection)
-            erased += self._erase_records(connection, identity.tenant, plan, receipt.id, at)
+        erased = _in_checkpoints(plan, sources, threads, dry_run, remains)
+        if not with_source:
+            remains += _left_without_source(plan, selection)
+        with self._transaction(dry_run) as connection:
+            plan = self._plan(connection, identity, selection, with_source)
+            remains += _given_elsewhere(connection, identity, plan)
+            erased += self._erase_records(connection, identity.tenant, plan, receipt.id, receipt.at)
             for source in sources:
-                erased += self._erase_source(identity, source, plan.words, selection, reason)
+                erased += self._erase_source(connection, identity, source, plan, selection, reason, receipt.at)
+            for user in plan.users:
+                erased += self._erase_user(connection, identity.tenant, user, plan, reason, receipt.at)
             ids = tuple(stored.record.id for stored in plan.records)
-            detail = {"receipt": receipt.id, "records": ids, "erased": dict(erased)}
-            audit.append(connection, identity, "erase", detail, at=at)
+            detail = {"receipt": receipt.id, "records": ids, "users": plan.users, "erased": dict(erased)}
+            audit.append(connection, identity, "erase", detail, at=receipt.at)
         self._index.forget()
         self._rows.forget()
-        kept = self._still_kept(identity, plan.words)
-        return receipt.model_copy(
+        kept = [] if dry_run else self._still_kept(identity, plan, with_source, threads)
+        backups, in_backups = self._backups(plan, dry_run=dry_run, delete=with_backups)
+        erased += backups
+        receipt = receipt.model_copy(
             update={
                 "erased": dict(erased),
                 "record_ids": ids,
-                "remains": tuple(dict.fromkeys([*remains, *kept])),
-                "verified": not kept,
+                "remains": tuple(dict.fromkeys([*remains, *kept, *in_backups])),
+                "verified": not (kept or dry_run or in_backups),
             }
         )
+        if not dry_run:
+            with self._database.write() as connection:
+                seen = {"receipt": receipt.id, "verified": receipt.verified, "remains": len(receipt.remains)}
+                audit.append(connection, identity, "verify", seen, at=self._clock())
+        return receipt
+
+    @contextmanager
+    def _transaction(self, dry_run: bool) -> Iterator[apsw.Connection]:
+        """A transaction; one that is rolled back at its end for a dry run, so that it counts what would go."""
+        try:
+            with self._database.write() as connection:
+                yield connection
+                if dry_run:
+                    raise _Undo
+        except _Undo:
+            return
 
     # ---------------------------------------------------------------------------------------------------------- plan
 
-    def _plan(self, connection: apsw.Connection, identity: Identity, selection: Selection) -> Plan:
+    def _plan(self, connection: apsw.Connection, identity: Identity, selection: Selection, with_source: bool) -> Plan:
         """What is selected and may be erased; AccessDenied when this identity may not erase all of it."""
         scope, admin = selection.scope, "admin" in identity.roles
+        if selection.tenant is not None and not (admin and selection.tenant == identity.tenant):
+            raise AccessDenied(f"only the role admin may erase a tenant, and only its own: not {selection.tenant}")
         if (
             scope
             and not admin
@@ -199,6 +223,7 @@ class Eraser:
             "tenant": identity.tenant,
             "ids": json.dumps(selection.record_ids) if selection.record_ids else None,
             "thread": selection.thread_id,
+            "messages": json.dumps(selection.message_ids) if selection.message_ids else None,
             "owner": scope and scope.owner,
             "owner_id": scope and scope.owner_id,
             "subject": normalise(selection.subject) if selection.subject else None,
@@ -209,6 +234,9 @@ class Eraser:
             for stored in self._rows.find(connection, SELECTED, values)
             if (admin or _is_visible(identity, stored)) and (scope is None or narrows([scope], stored.record.scope))
         }
+        users = _whole_users(connection, identity, selection) if with_source else []
+        of_users = {"tenant": identity.tenant, "users": json.dumps(users)}
+        chosen |= {stored.record.id: stored for stored in self._rows.find(connection, SESSIONS, of_users)}
         newest = chosen
         while newest:
             values = {"tenant": identity.tenant, "ids": json.dumps(list(newest))}
@@ -224,15 +252,34 @@ class Eraser:
                 "SELECT body FROM revisions WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(chosen)),)
             )
         ]
-        return Plan(list(chosen.values()), tuple(dict.fromkeys(words)), _sources(chosen.values()))
+        if with_source and selection.message_ids:
+            words += _said(connection, identity, selection)
+        return Plan(
+            list(chosen.values()),
+            tuple(dict.fromkeys(words)),
+            tuple(dict.fromkeys(map(normalise, words))),
+            _sources(chosen.values()),
+            users,
+            _threads_of(connection, identity.tenant, users),
+        )
 
-    def _reachable(self, identity: Identity, plan: Plan, selection: Selection, remains: list[str]) -> list[Source]:
-        """The sources whose threads this identity may erase from, with the messages that repeat what was said."""
+    def _reachable(
+        self,
+        identity: Identity,
+        plan: Plan,
+        selection: Selection,
+        threads: ThreadEraser | None,
+        remains: list[str],
+    ) -> list[Source]:
+        """The sources whose threads this identity may erase from, with the messages that repeat what was said. Threads
+        that go whole with their user are not among them."""
         reachable: list[Source] = []
-        wanted = _joined([*plan.sources, *self._citing(identity, plan)])
-        if selection.thread_id is not None and selection.thread_id not in {source.thread_id for source in wanted}:
-            wanted.append(Source(identity.user, selection.thread_id, ()))
-        for source in wanted:
+        named = self._named(identity, selection)
+        for source in _joined(
+            [*plan.sources, *named, *self._citing(identity, plan), *self._held(identity, plan, threads)]
+        ):
+            if (source.user, source.thread_id) in plan.threads:
+                continue
             if source.user != identity.user and "admin" not in identity.roles:
                 remains.append(f"messages of thread {source.thread_id}, which are another user's: ask an admin")
                 continue
@@ -241,26 +288,47 @@ class Eraser:
             except AccessDenied:
                 remains.append(f"messages of thread {source.thread_id}, which are another user's: ask an admin")
                 continue
-            whole = selection.thread_id == source.thread_id
+            whole = selection.is_whole_thread(source.thread_id)
             answers = _answers(said, set(source.message_ids))
             found = {
                 message.message_id
                 for message in said
-                if whole or message.message_id in answers or _repeats(message.text, plan.words)
+                if whole or message.message_id in answers or _repeats(message.text, plan.normalised)
             }
             reachable.append(source._replace(message_ids=tuple(dict.fromkeys([*source.message_ids, *sorted(found)]))))
         return reachable
 
+    def _named(self, identity: Identity, selection: Selection) -> list[Source]:
+        """The thread, or the messages of it, that the selection itself names."""
+        if selection.thread_id is None:
+            return []
+        with self._database.read() as connection:
+            user = one(connection, OWNER_OF, selection.thread_id, identity.tenant) if _is_admin(identity) else None
+        return [Source(user or identity.user, selection.thread_id, selection.message_ids)]
+
     def _citing(self, identity: Identity, plan: Plan) -> Iterator[Source]:
-        """Messages in any thread of this user (for an admin, of who said it too) that repeat the words or cite a record
-        by its id: replies that were made from it."""
-        words = sorted({spelling for word in plan.words for spelling in _spellings(word)})
-        cited = [*words, *(stored.record.id for stored in plan.records)]
-        others = [source.user for source in plan.sources] if "admin" in identity.roles else []
-        for user in dict.fromkeys([identity.user, *others]):
+        """Messages in any thread of the users whose memory it is that repeat the words or cite a record by its id:
+        replies that were made from it."""
+        cited = [*plan.words, *(stored.record.id for stored in plan.records)]
+        for user in self._concerned(identity, plan):
             owner = Identity(tenant=identity.tenant, user=user)
-            for thread_id, message_id in self._transcripts.mentions(owner, cited) if plan.records else ():
+            for thread_id, message_id in self._transcripts.mentions(owner, cited) if cited else ():
                 yield Source(user, thread_id, (message_id,))
+
+    def _held(self, identity: Identity, plan: Plan, threads: ThreadEraser | None) -> Iterator[Source]:
+        """Threads whose checkpoints have the words, whatever their transcripts say."""
+        if threads is None or not plan.words:
+            return
+        with self._database.read() as connection:
+            known = _threads_of(connection, identity.tenant, self._concerned(identity, plan))
+        held = set(threads.holds(plan.words, [thread_id for _, thread_id in known]))
+        yield from (Source(user, thread_id, ()) for user, thread_id in known if thread_id in held)
+
+    def _concerned(self, identity: Identity, plan: Plan) -> list[str]:
+        """The users whose threads this identity may look into: its own, and for an admin those of who said it; of whom
+        everything goes nothing is left to look into."""
+        others = [source.user for source in plan.sources] if _is_admin(identity) else []
+        return [user for user in dict.fromkeys([identity.user, *others]) if user not in plan.users]
 
     # ----------------------------------------------------------------------------------------------------------- erase
 
@@ -275,7 +343,7 @@ class Eraser:
             outbox.append(connection, tenant, "memory.erased", stored, at=at)
         related = list(self._rows.find(connection, RELATED, {"tenant": tenant, "ids": ids}))
         both = json.dumps([stored.record.id for stored in (*plan.records, *related)])
-        _blank_receipts(connection, both, set(json.loads(ids)))
+        _blank_receipts(connection, RECEIPTS, {"ids": both}, set(json.loads(ids)))
         erased = Counter(
             index=sum(
                 self._index.delete(connection, space_of(tenant, stored.record), [stored.record.id])
@@ -323,7 +391,14 @@ class Eraser:
             outbox.append(connection, tenant, "memory.updated", again, at=at)
 
     def _erase_source(
-        self, identity: Identity, source: Source, words: Sequence[str], selection: Selection, reason: str
+        self,
+        connection: apsw.Connection,
+        identity: Identity,
+        source: Source,
+        plan: Plan,
+        selection: Selection,
+        reason: str,
+        at: datetime,
     ) -> Counter[str]:
         """The messages, and what the thread keeps that repeats them; the whole thread when it was selected.
 
@@ -331,54 +406,129 @@ class Eraser:
         compaction makes one of the messages that are left.
         """
         owner = _owner_of(identity, source)
-        if source.thread_id == selection.thread_id:
+        bury_messages(connection, owner, source.thread_id, source.message_ids, at=at)
+        if selection.is_whole_thread(source.thread_id):
             return Counter(self._transcripts.erase_thread(owner, source.thread_id, reason=reason))
         ids = set(source.message_ids)
         said = {each.text for each in self._transcripts.read(owner, source.thread_id) if each.message_id in ids}
         repeating = [
             kept.id
             for kept in self._artifacts.of_thread(owner, source.thread_id)
-            if kept.text in said or _repeats(kept.text, words) or (ids and kept.kind in ("summary", "task_state"))
+            if kept.text in said
+            or _repeats(kept.text, plan.normalised)
+            or (ids and kept.kind in ("summary", "task_state"))
         ]
         return Counter(
             evidence=self._transcripts.erase_messages(owner, source.thread_id, source.message_ids),
             artifacts=self._artifacts.erase(owner, repeating),
         )
 
+    def _erase_user(
+        self, connection: apsw.Connection, tenant: str, user: str, plan: Plan, reason: str, at: datetime
+    ) -> Counter[str]:
+        """All that is left of a user beside the records: threads with their messages, artifacts, tasks, and what the
+        receipts quote. Ids stay, so that nothing comes back under them."""
+        owner, erased = Identity(tenant=tenant, user=user), Counter[str]()
+        for _, thread_id in (thread for thread in plan.threads if thread[0] == user):
+            ids = connection.execute("SELECT message_id FROM messages WHERE thread_id = ?", (thread_id,)).fetchall()
+            bury_messages(connection, owner, thread_id, [str(id) for (id,) in ids], at=at)
+            erased += Counter(self._transcripts.erase_thread(owner, thread_id, reason=reason))
+        for table in ("artifacts", "tasks"):
+            connection.execute(f"DELETE FROM {table} WHERE {OF_USER}", (tenant, user))
+            erased[table] += connection.changes()
+        _blank_receipts(connection, f"SELECT id, body FROM receipts WHERE {OF_USER}", (tenant, user), None)
+        return erased
+
     # ---------------------------------------------------------------------------------------------------------- verify
 
-    def _still_kept(self, identity: Identity, words: Sequence[str]) -> list[str]:
-        """Where this identity's words still are, each with the remedy: the tables are asked, and the files' bytes are
-        read.
-
-        That another user or tenant keeps the same words is not this identity's to know. The bytes are theirs then, and
-        prove nothing.
-        """
-        try:
-            self._database.scrub()
-        except StoreError as error:
-            return [f"the file's free pages: {error}; run erase again"]
-        spellings = {spelling for word in words for spelling in _spellings(word)}
+    def _still_kept(self, identity: Identity, plan: Plan, with_source: bool, threads: ThreadEraser | None) -> list[str]:
+        """Where the words still are, each with the remedy: in this file, and in the checkpoints of the threads."""
+        kept = self._verifier.still_kept(identity, plan.words)
+        if threads is None or not plan.words:
+            return kept
         with self._database.read() as connection:
-            found = {
-                (place, _is_own(identity, tenant, user))
-                for place, sql in KEPT_WORDS
-                for spelling in spellings
-                for tenant, user in connection.execute(sql, {"word": spelling})
-            }
-        kept = [f"the same words in {place} that were not selected" for place, own in sorted(found) if own]
-        if not found:
-            kept = [
-                f"the bytes in {path.name}: another process may still be reading the old state; run erase again"
-                for path in _files_of(self._database.path)
-                if _holds(path, spellings)
-            ]
-        return kept
+            users = [*self._concerned(identity, plan), *plan.users]
+            known = [thread_id for _, thread_id in _threads_of(connection, identity.tenant, users)]
+        remedy = "run erase again" if with_source else "with_source=True erases them too"
+        held = threads.holds(plan.words, known)
+        return [*kept, *(f"the same words in checkpoints of thread {thread_id}: {remedy}" for thread_id in held)]
+
+    def _backups(self, plan: Plan, *, dry_run: bool, delete: bool) -> tuple[Counter[str], list[str]]:
+        """What became of the copies from before a migration: how many were deleted, and those that still have it."""
+        found = self._database.backups() if delete else []
+        if not dry_run:
+            for path in found:
+                path.unlink(missing_ok=True)
+        return Counter(backups=len(found)), [
+            f"{path.name}, a copy from before a migration: with_backups=True deletes it"
+            for path in self._verifier.in_backups(plan.words)
+            if path not in found
+        ]
 
 
-def _is_own(identity: Identity, tenant: str | None, user: str | None) -> bool:
-    """Whether a row is this identity's, or nobody's; an admin acts for the whole tenant."""
-    return tenant is None or (tenant == identity.tenant and (user == identity.user or "admin" in identity.roles))
+class _Undo(Exception):
+    """Ends the transaction of a dry run."""
+
+
+def _in_checkpoints(
+    plan: Plan, sources: Sequence[Source], threads: ThreadEraser | None, dry_run: bool, remains: list[str]
+) -> Counter[str]:
+    """Erase from the threads' file, or count what would be; what cannot be reached is added to `remains`."""
+    if threads is None:
+        remains += [
+            f"checkpoints of thread {source.thread_id}: pass threads=checkpointer to redact them" for source in sources
+        ]
+        remains += [
+            f"checkpoints of thread {thread_id}: pass threads=checkpointer to delete them"
+            for _, thread_id in plan.threads
+        ]
+        return Counter()
+    rewrite = threads.affected if dry_run else threads.redact
+    rows = sum(rewrite(source.thread_id, source.message_ids, plan.words) for source in sources)
+    for _, thread_id in () if dry_run else plan.threads:
+        threads.delete_thread(thread_id)
+    counts = {"checkpoints": rows} if sources else {}
+    return Counter(counts | ({"threads": len(plan.threads)} if plan.threads else {}))
+
+
+def _left_without_source(plan: Plan, selection: Selection) -> list[str]:
+    """What an erasure without its source does not touch."""
+    if plan.sources or selection.thread_id is not None:
+        return ["the messages that it came from, and their checkpoints: with_source=True erases them too"]
+    if selection.tenant is not None or selection.is_whole_user:
+        return ["what was said in the threads, in transcripts and checkpoints: with_source=True erases it too"]
+    return []
+
+
+def _given_elsewhere(connection: apsw.Connection, identity: Identity, plan: Plan) -> list[str]:
+    """Records that an erased user gave to others, such as a project: they are the others', and are named."""
+    ids = json.dumps([stored.record.id for stored in plan.records])
+    rows = connection.execute(GIVEN_ELSEWHERE, (identity.tenant, json.dumps(plan.users), ids))
+    return [f"{count} records given to {owner}:{owner_id}: erase them by that scope" for owner, owner_id, count in rows]
+
+
+def _whole_users(connection: apsw.Connection, identity: Identity, selection: Selection) -> list[str]:
+    """The users of whom nothing is to stay."""
+    if selection.tenant is not None:
+        return [str(user) for (user,) in connection.execute(USERS, (identity.tenant,))]
+    return [selection.scope.owner_id] if selection.scope and selection.is_whole_user else []
+
+
+def _threads_of(connection: apsw.Connection, tenant: str, users: Sequence[str]) -> list[tuple[str, str]]:
+    """(user, thread id) of these users' threads: the index from identity to thread."""
+    rows = connection.execute(THREADS_OF, (tenant, json.dumps(list(users))))
+    return [(str(user), str(thread_id)) for user, thread_id in rows]
+
+
+def _said(connection: apsw.Connection, identity: Identity, selection: Selection) -> list[str]:
+    """What the selected messages say, if this identity may erase them and it is telling."""
+    rows = connection.execute(SAID, (selection.thread_id, json.dumps(selection.message_ids), identity.tenant))
+    texts = [as_text(text) for user, text in rows if user == identity.user or _is_admin(identity)]
+    return [text for text in texts if len(text) >= TELLING]
+
+
+def _is_admin(identity: Identity) -> bool:
+    return "admin" in identity.roles
 
 
 def _owner_of(identity: Identity, source: Source) -> Identity:
@@ -424,32 +574,20 @@ def _answers(said: Sequence[Evidence], ids: set[str]) -> set[str]:
 
 
 def _repeats(text: str, words: Sequence[str]) -> bool:
+    """Whether a text has one of these words, which are normalised."""
     told = normalise(text)
-    return any(normalise(word) in told for word in words)
+    return any(word in told for word in words)
 
 
-def _blank_receipts(connection: apsw.Connection, ids: str, gone: set[str]) -> None:
-    """Leave ids and rules of the decisions about what is gone: a reason may quote it."""
-    for id, body in connection.execute(RECEIPTS, {"ids": ids}).fetchall():
+def _blank_receipts(connection: apsw.Connection, select: str, values: Any, gone: set[str] | None) -> None:
+    """Leave ids and rules of the decisions about what is gone (None: of all): a reason may quote it."""
+    for id, body in connection.execute(select, values).fetchall():
         receipt = Receipt.model_validate_json(str(body))
         decisions = tuple(
-            decision.model_copy(update={"reason": ERASED}) if gone & {decision.record_id, decision.target} else decision
+            decision.model_copy(update={"reason": ERASED})
+            if gone is None or gone & {decision.record_id, decision.target}
+            else decision
             for decision in receipt.decisions
         )
         blank = receipt.model_copy(update={"decisions": decisions}).model_dump_json(exclude_none=True)
         connection.execute("UPDATE receipts SET body = ? WHERE id = ?", (blank, id))
-
-
-def _spellings(word: str) -> set[str]:
-    """A text as it is, and as JSON writes it."""
-    return {word, json.dumps(word, ensure_ascii=False)[1:-1], json.dumps(word)[1:-1]}
-
-
-def _files_of(path: str) -> Iterator[Path]:
-    if path != ":memory:":
-        yield from (found for suffix in ("", "-wal", "-shm") if (found := Path(path + suffix)).exists())
-
-
-def _holds(path: Path, spellings: Iterable[str]) -> bool:
-    content = path.read_bytes()
-    return any(spelling.encode() in content for spelling in spellings)

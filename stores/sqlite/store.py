@@ -234,8 +234,18 @@ class SqliteStore(MemoryStore):
         reason: str,
         with_source: bool = False,
         threads: ThreadEraser | None = None,
+        dry_run: bool = False,
+        with_backups: bool = False,
     ) -> ErasureReceipt:
-        return self._eraser.erase(identity, selection, reason=reason, with_source=with_source, threads=threads)
+        return self._eraser.erase(
+            identity,
+            selection,
+            reason=reason,
+            with_source=with_source,
+            threads=threads,
+            dry_run=dry_run,
+            with_backups=with_backups,
+        )
 
     # ----------------------------------------------------------------------------------------------------------- care
 

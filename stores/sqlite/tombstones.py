@@ -1,5 +1,7 @@
 """What was erased stays away: keyed hashes block re-learning and hold no word of it.
 
+What was said is blocked, whoever says it where; and so is the message that it came from, whatever is made of it.
+
 A mark is an HMAC-SHA256 under a random key of this store, so marks of two stores cannot be compared. Whoever has the
 file has the key too, and can test a guess against a mark: they hide what was said, not that a guess is right.
 """
@@ -13,33 +15,58 @@ from datetime import datetime
 
 import apsw
 
-from everthread.stores.identity import encode_label
+from everthread.stores.identity import Identity, encode_label
 from everthread.stores.record import Record
 from everthread.stores.sqlite.database import one
 from everthread.stores.sqlite.times import micros
 from everthread.stores.text import normalise
 
-__all__ = ["bury", "is_buried"]
+__all__ = ["bury", "bury_messages", "is_buried", "rests_on_buried"]
 
 
 def bury(connection: apsw.Connection, tenant: str, record: Record, *, author: str, at: datetime) -> None:
-    """Leave the marks of a record that is being erased: in its scope, and for its author in every scope."""
-    key = _key(connection)
-    if key is None:
-        key = secrets.token_bytes(32)
-        connection.execute("INSERT INTO meta (name, value) VALUES ('tombstone_key', ?)", (key,))
-    connection.executemany(
-        "INSERT INTO tombstones (mark, at) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        [(mark, micros(at)) for mark in _marks(key, tenant, record, author)],
-    )
+    """Leave the marks of a record that is being erased: in its scope, and for its author in every scope; and those of
+    the messages that it rests on."""
+    key = _key_made(connection)
+    _leave(connection, _marks(key, tenant, record, author) | _source_marks(key, tenant, record, author), at)
+
+
+def bury_messages(
+    connection: apsw.Connection, owner: Identity, thread_id: str, message_ids: Iterable[str], *, at: datetime
+) -> None:
+    """Leave the marks of messages that are being erased: nothing is learnt from them again."""
+    key = _key_made(connection)
+    _leave(connection, {_message_mark(key, owner.tenant, owner.user, thread_id, id) for id in message_ids}, at)
 
 
 def is_buried(connection: apsw.Connection, tenant: str, record: Record, *, author: str) -> bool:
     """Whether what the record says was erased before, from its scope or by this author."""
     key = _key(connection)
-    return key is not None and any(
-        one(connection, "SELECT 1 FROM tombstones WHERE mark = ?", mark) for mark in _marks(key, tenant, record, author)
+    return key is not None and _any(connection, _marks(key, tenant, record, author))
+
+
+def rests_on_buried(connection: apsw.Connection, tenant: str, record: Record, *, author: str) -> bool:
+    """Whether the record rests on a message from which something was erased, or that was erased itself."""
+    key = _key(connection)
+    return key is not None and _any(connection, _source_marks(key, tenant, record, author))
+
+
+def _any(connection: apsw.Connection, marks: Iterable[bytes]) -> bool:
+    return any(one(connection, "SELECT 1 FROM tombstones WHERE mark = ?", mark) for mark in marks)
+
+
+def _leave(connection: apsw.Connection, marks: Iterable[bytes], at: datetime) -> None:
+    connection.executemany(
+        "INSERT INTO tombstones (mark, at) VALUES (?, ?) ON CONFLICT DO NOTHING", [(mark, micros(at)) for mark in marks]
     )
+
+
+def _key_made(connection: apsw.Connection) -> bytes:
+    key = _key(connection)
+    if key is None:
+        key = secrets.token_bytes(32)
+        connection.execute("INSERT INTO meta (name, value) VALUES ('tombstone_key', ?)", (key,))
+    return key
 
 
 def _key(connection: apsw.Connection) -> bytes | None:
@@ -54,6 +81,20 @@ def _marks(key: bytes, tenant: str, record: Record, author: str) -> set[bytes]:
         for owner in owners
         for said in _said(record)
     }
+
+
+def _source_marks(key: bytes, tenant: str, record: Record, author: str) -> set[bytes]:
+    return {
+        _message_mark(key, tenant, author, origin.thread_id, id)
+        for origin in (record.provenance, *record.confirmed_by)
+        if origin.thread_id is not None
+        for id in origin.message_ids
+    }
+
+
+def _message_mark(key: bytes, tenant: str, user: str, thread_id: str, message_id: str) -> bytes:
+    parts = map(encode_label, (tenant, "user", user, "message", thread_id, message_id))
+    return hmac.digest(key, "/".join(parts).encode(), "sha256")
 
 
 def _said(record: Record) -> Iterable[tuple[str, ...]]:

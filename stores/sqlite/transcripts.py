@@ -23,6 +23,7 @@ from everthread.stores.sqlite.tasks import erase_tasks_of
 from everthread.stores.sqlite.threads import Memory, bind_thread, owns_thread
 from everthread.stores.sqlite.times import micros, moment
 from everthread.stores.sqlite.values import as_blob, as_text, offset_of, zoned
+from everthread.stores.traces import Traces
 
 __all__ = ["INDEXED_CHARACTERS", "Transcripts", "searchable"]
 
@@ -61,13 +62,10 @@ WHERE thread_id = ?2 AND erased_at IS NULL AND (?3 IS NULL OR message_id IN (SEL
 RETURNING seq
 """
 
-MENTIONS = """
-SELECT messages.thread_id, messages.message_id FROM threads JOIN messages USING (thread_id)
-WHERE threads.tenant = ?1 AND threads.user = ?2 AND messages.erased_at IS NULL AND EXISTS (
-    SELECT 1 FROM json_each(?3)
-    WHERE instr(messages.text, CAST(value AS BLOB)) OR instr(messages.payload, CAST(value AS BLOB))
-)
-ORDER BY messages.seq
+SAID_BY = """
+SELECT messages.thread_id, messages.message_id, messages.text, coalesce(messages.payload, x'')
+FROM threads JOIN messages USING (thread_id)
+WHERE threads.tenant = ? AND threads.user = ? AND messages.erased_at IS NULL ORDER BY messages.seq
 """
 
 
@@ -202,9 +200,15 @@ class Transcripts:
     def mentions(self, identity: Identity, words: Sequence[str]) -> list[tuple[str, str]]:
         """(thread id, message id) of this user's messages that hold one of these texts, in their text or their payload,
         in the order they were said."""
+        traces = Traces(words)
         with self._database.read() as connection:
-            rows = connection.execute(MENTIONS, (identity.tenant, identity.user, json.dumps(list(words))))
-            return [(str(thread_id), str(message_id)) for thread_id, message_id in rows]
+            return [
+                (str(thread_id), str(message_id))
+                for thread_id, message_id, text, payload in connection.execute(
+                    SAID_BY, (identity.tenant, identity.user)
+                )
+                if traces.among(b"\n".join((text, payload)))
+            ]
 
     def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
         """Erase these messages, whole, and their index rows; returns how many are gone. They are not appended again.

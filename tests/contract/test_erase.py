@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 from support.records import NOON, create, keep, learnt, said_by, write
+from support.threads import Checkpoints
 
 from everthread import Evidence, Identity, Record, Scope
 from everthread.errors import AccessDenied, UsageError
@@ -17,17 +18,6 @@ from everthread.stores.identity import Within
 from everthread.stores.record import Change, Coverage, Relation, Selection
 
 SECRET = 'Ana keeps the Xylophon-4711 under the "blue" carpet'
-
-
-class Checkpoints:
-    """A checkpointer that notes what it was asked to redact."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, Sequence[str], Sequence[str]]] = []
-
-    def redact(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
-        self.asked.append((thread_id, tuple(message_ids), tuple(words)))
-        return 2
 
 
 def only(*records: Record) -> Selection:
@@ -69,14 +59,17 @@ def test_nothing_of_an_erased_record_is_left(store: MemoryStore, ana: Identity, 
 def test_what_was_erased_is_not_learnt_again(store: MemoryStore, ana: Identity, ben: Identity) -> None:
     (record,) = keep(store, ana, learnt("Ana lives in Brno", subject="ana", predicate="home", value="Brno"))
     store.erase(ana, only(record), reason="asked")
+    later = said_by("ana", "t1", "m7")
     again = [
-        learnt("  ana LIVES in brno. "),
-        learnt("Her home is Brno", subject="Ana", predicate="Home", value="BRNO"),
-        learnt("Ana lives in Brno", "project", "billing"),
+        learnt("  ana LIVES in brno. ", provenance=later),
+        learnt("Her home is Brno", subject="Ana", predicate="Home", value="BRNO", provenance=later),
+        learnt("Ana lives in Brno", "project", "billing", provenance=later),
     ]
-    (kept,) = keep(store, ana, learnt("Ana likes tea"))
+    (kept,) = keep(store, ana, learnt("Ana likes tea", provenance=later))
     takes_over = Change(action="supersede", target=kept.id, expected=1, record=again[0], rule="r", reason="x")
-    decisions = write(store, ana, *map(create, again), takes_over, create(learnt("Ana works in Prague")))
+    decisions = write(
+        store, ana, *map(create, again), takes_over, create(learnt("Ana works in Prague", provenance=later))
+    )
     assert [(d.outcome, d.rule) for d in decisions] == [("refused", "tombstone")] * 4 + [("created", "new")]
     assert {found.statement for found in store.records(ana)} == {"Ana likes tea", "Ana works in Prague"}
     # for another user it is another matter
@@ -87,7 +80,8 @@ def test_what_was_erased_is_not_learnt_again(store: MemoryStore, ana: Identity, 
 def test_other_values_may_be_learnt(store: MemoryStore, ana: Identity) -> None:
     (record,) = keep(store, ana, learnt("Ana is 5 years old", subject="ana", predicate="age", value="5"))
     store.erase(ana, only(record), reason="asked")
-    (decision,) = write(store, ana, create(learnt("Ana is 6 years old", subject="ana", predicate="age", value="6")))
+    six = learnt("Ana is 6 years old", subject="ana", predicate="age", value="6", provenance=said_by("ana", "t1", "m7"))
+    (decision,) = write(store, ana, create(six))
     assert decision.outcome == "created"
 
 

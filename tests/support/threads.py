@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from everthread.nodes.state import MemoryState
 from everthread.stores.checkpoints import Saver
 from everthread.stores.identity import MemoryContext
 
-__all__ = ["echo", "echo_graph", "on", "said", "say", "stored_text", "words_in_files"]
+__all__ = ["Checkpoints", "echo", "echo_graph", "on", "said", "say", "stored_text", "words_in_files"]
 
 
 def echo(state: MemoryState) -> dict[str, Any]:
@@ -56,6 +56,28 @@ def words_in_files(directory: Path) -> bytes:
 def stored_text(saver: Saver) -> str:
     """Everything in a threads file, decompressed and decoded: what a search of its bytes may miss."""
     return "\n".join(_decoded(saver.conn, saver))
+
+
+class Checkpoints:
+    """A checkpointer that notes what it was asked to do."""
+
+    def __init__(self, *holding: str) -> None:
+        self.asked: list[tuple[str, Sequence[str], Sequence[str]]] = []
+        self.deleted: list[str] = []
+        self.holding = holding
+
+    def redact(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
+        self.asked.append((thread_id, tuple(message_ids), tuple(words)))
+        return self.affected(thread_id, message_ids, words)
+
+    def affected(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
+        return 2
+
+    def delete_thread(self, thread_id: str) -> None:
+        self.deleted.append(thread_id)
+
+    def holds(self, words: Sequence[str], thread_ids: Sequence[str]) -> list[str]:
+        return [thread_id for thread_id in thread_ids if thread_id in self.holding]
 
 
 def _decoded(connection: sqlite3.Connection, saver: Saver) -> Iterator[str]:
