@@ -20,6 +20,7 @@ from everthread.nodes.extract.pipeline import remember_statement
 from everthread.nodes.node import context_of, memory_of, store_of, thread_of
 from everthread.nodes.state import MARK, last_request
 from everthread.stores.identity import MemoryContext
+from everthread.stores.ranking import ON_DEMAND_FLOOR
 from everthread.stores.record import Hit, Receipt, Selection
 
 __all__ = ["memory_tools"]
@@ -47,7 +48,7 @@ def memory_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """
     context = _reading(runtime)
     recall = store_of(runtime).recall(
-        context.identity, query, limit=5, thread_id=thread_of(runtime), as_of=context.as_of
+        context.identity, query, limit=5, thread_id=thread_of(runtime), as_of=context.as_of, floor=ON_DEMAND_FLOOR
     )
     if not recall.hits:
         return _result(runtime, "memory_search", f"Nothing found: {recall.abstained or 'no memory matches'}.")
@@ -119,7 +120,9 @@ def memory_forget(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage
 def session_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """Search what was said, word for word, in this user's conversations. Use it when exact wording, order or evidence
     could change the answer (R207)."""
-    recall = store_of(runtime).recall(_reading(runtime).identity, query, limit=5, sources=("evidence",))
+    recall = store_of(runtime).recall(
+        _reading(runtime).identity, query, limit=5, sources=("evidence",), floor=ON_DEMAND_FLOOR
+    )
     if not recall.hits:
         return _result(runtime, "session_search", f"Nothing found: {recall.abstained or 'no message matches'}.")
     return _result(runtime, "session_search", f"Found {len(recall.hits)}.", evidence=recall.hits)
