@@ -13,10 +13,12 @@ from support.records import NOON, create, keep, learnt, write
 
 from everthread import Evidence, Identity, Scope
 from everthread.errors import AccessDenied, UsageError
-from everthread.stores import MemoryStore, SqliteStore
+from everthread.stores import MemoryStore
 from everthread.stores.access import may_read, unfit
 from everthread.stores.identity import Owner, Within
 from everthread.stores.record import Change, Governance, Record, Selection
+
+from .conftest import OpenStore
 
 QUESTION = "which train does Ana take to Brno?"
 
@@ -29,6 +31,8 @@ def everything(store: MemoryStore, identity: Identity, thread_id: str | None = N
         store.current(identity, "ana", "train", thread_id=thread_id, now=NOON),
         store.recall(identity, QUESTION, sources={"evidence"}, now=NOON),
         store.transcripts.threads(identity),
+        store.bound(identity, thread_id=thread_id).search((), query=QUESTION, limit=100),
+        store.bound(identity, thread_id=thread_id).list_namespaces(),
     ]
 
 
@@ -56,7 +60,9 @@ def test_the_same_user_id_in_two_tenants_is_two_people(store: MemoryStore, ana: 
     assert store.record(stranger, record.id) is None
     assert store.history(stranger, record.id) == []
     assert store.records(stranger, ids=[record.id]) == []
-    assert everything(store, stranger)[1:] == [[], [], store.recall(stranger, QUESTION, sources={"evidence"}), []]
+    nothing = store.recall(stranger, QUESTION, sources={"evidence"})
+    assert everything(store, stranger)[1:] == [[], [], nothing, [], [], []]
+    assert store.events(stranger) == []
 
 
 @pytest.mark.parametrize(
@@ -258,9 +264,9 @@ def writer_of(record: Record) -> Identity:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(records(), min_size=1, max_size=12), st.lists(identities(), min_size=1, max_size=6), MAYBE)
 def test_queries_read_what_the_rules_allow(
-    written: list[Record], readers: list[Identity], thread_id: str | None
+    open_empty: OpenStore, written: list[Record], readers: list[Identity], thread_id: str | None
 ) -> None:
-    with SqliteStore(":memory:", embedder="none") as store:
+    with open_empty(embedder="none") as store:
         for record in written:
             write(store, writer_of(record), create(record))
         for identity in readers:
