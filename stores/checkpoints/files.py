@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from everthread.errors import StoreError, UsageError
+from everthread.stores.files import make_private
 
 FILE_NAME = "threads.db"
 
@@ -58,10 +59,7 @@ def connect(path: str, *, synchronous: str, busy_timeout: float) -> sqlite3.Conn
     if synchronous.upper() not in _SYNCHRONOUS:
         raise UsageError(f"synchronous={synchronous!r} is not one of {', '.join(sorted(_SYNCHRONOUS))}")
     if path != ":memory:":
-        try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"{Path(path).parent} cannot be created: {error.strerror}; choose another home") from error
+        make_private(Path(path))
     with translated(path):
         connection = sqlite3.connect(path, timeout=busy_timeout, check_same_thread=False, isolation_level=None)
         try:

@@ -20,6 +20,7 @@ import apsw
 import sqlite_vec
 
 from everthread.errors import StoreError, UsageError
+from everthread.stores.files import make_private
 
 APPLICATION_ID = 0x65767468
 """`evth`, in the file's header: tells our files from others'."""
@@ -71,7 +72,7 @@ class Database:
 
     def _connect(self) -> apsw.Connection:
         if self.path != ":memory:":
-            make_folder(Path(self.path).parent)
+            make_private(Path(self.path))
         with translated(self.path):
             connection = apsw.Connection(self.path)
             self._open.append(connection)
@@ -221,14 +222,6 @@ def migrations() -> dict[int, str]:
     folder = files("everthread.stores.sqlite").joinpath("migrations")
     scripts = {int(entry.name[:4]): entry for entry in folder.iterdir() if entry.name.endswith(".sql")}
     return {number: scripts[number].read_text(encoding="utf-8") for number in sorted(scripts)}
-
-
-def make_folder(folder: Path) -> None:
-    """Make the folder of a database, and those above it; StoreError when that cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be made ({error.strerror}); choose another home") from error
 
 
 def one(connection: apsw.Connection, sql: str, *values: Any) -> Any:

@@ -138,7 +138,7 @@ def test_a_corrupt_file_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreError, match="file cannot be created"):
+    with pytest.raises(StoreError, match="file cannot be made"):
         open_checkpointer(f"sqlite:{tmp_path / 'file'}")
 
 
