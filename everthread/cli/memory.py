@@ -13,6 +13,8 @@ from everthread.cli.output import print_json, print_table, say, when
 from everthread.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from everthread.stores.contract import MemoryStore, Source
     from everthread.stores.record import ErasureReceipt, Hit, Recall, Receipt, Record, Selection, Status
 
@@ -184,9 +186,22 @@ def forget(
     scope: Annotated[
         str | None, typer.Option("--scope", metavar="OWNER:ID", help="Everything of this scope, such as user:ana.")
     ] = None,
+    messages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--message", metavar="ID", help="With --thread: only what rests on this message; may be repeated."
+        ),
+    ] = None,
     with_source: Annotated[
         bool,
         typer.Option("--with-source", metavar="", help="Erase the messages it came from too, in every checkpoint."),
+    ] = False,
+    with_backups: Annotated[
+        bool,
+        typer.Option("--with-backups", metavar="", help="Delete the copies that an upgrade left beside the file."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Only count what would go; change nothing.")
     ] = False,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the receipt.")
@@ -197,10 +212,12 @@ def forget(
 
     What is selected must match everything that is given. It is not learnt again from the same words. The messages it
     came from stay, and can be searched, unless --with-source erases them too. Ends with 1 when something is left then.
+    With --scope user:ID and --with-source everything of that user goes, threads included.
 
     \b
     Examples:
       everthread forget mem_1f0c...
+      everthread forget --scope user:ana --with-source --dry-run
       everthread forget --thread trip-planning --with-source
       everthread forget --subject "Ana's address" --yes
     """
@@ -208,15 +225,30 @@ def forget(
 
     with ExitStack() as open_files:
         store = open_files.enter_context(here.open_store())
-        selection = _selection(here, store, ids, thread, subject, scope)
-        _confirm(selection, with_source, yes)
+        selection = _selection(here, store, ids, thread, messages, subject, scope)
         saver = open_files.enter_context(open_checkpointer(here.url)) if with_source else None
-        receipt = store.erase(here.identity, selection, reason=reason, with_source=with_source, threads=saver)
+
+        def erase(dry_run: bool) -> ErasureReceipt:
+            return store.erase(
+                here.identity,
+                selection,
+                reason=reason,
+                with_source=with_source,
+                threads=saver,
+                dry_run=dry_run,
+                with_backups=with_backups,
+            )
+
+        if not (dry_run or yes):
+            _confirm(selection, with_source, lambda: erase(True))
+        receipt = erase(dry_run)
     if here.json:
         print_json(receipt)
+    elif dry_run:
+        say(f"would erase {_counted(receipt) or 'nothing: nothing matches'}")
     else:
         _print_erasure(receipt)
-    if with_source and not receipt.verified:
+    if with_source and not (receipt.verified or dry_run):
         raise typer.Exit(1)
 
 
@@ -242,27 +274,36 @@ def _not_found(id: str) -> UsageError:
 
 
 def _selection(
-    here: Here, store: MemoryStore, ids: list[str] | None, thread: str | None, subject: str | None, scope: str | None
+    here: Here,
+    store: MemoryStore,
+    ids: list[str] | None,
+    thread: str | None,
+    messages: list[str] | None,
+    subject: str | None,
+    scope: str | None,
 ) -> Selection:
     from everthread.stores.record import Selection
 
+    if messages and not thread:
+        raise UsageError("--message needs the thread that it is in; add --thread NAME")
     if not (ids or thread or subject or scope):
         raise UsageError("nothing selected; give ids, --thread, --subject or --scope")
     return Selection(
         record_ids=tuple(ids or ()),
         thread_id=here.thread_id(store, thread) if thread else None,
+        message_ids=tuple(messages or ()),
         subject=subject,
         scope=parse_scope(scope) if scope else None,
     )
 
 
-def _confirm(selection: Selection, with_source: bool, yes: bool) -> None:
-    if yes:
-        return
+def _confirm(selection: Selection, with_source: bool, count: Callable[[], ErasureReceipt]) -> None:
+    """Ask, having shown how much would go."""
     if not sys.stdin.isatty():
         raise UsageError("erasing cannot be undone; add --yes to do it without being asked")
     parts = [f"{name.replace('_', ' ')} {value}" for name, value in selection if value]
     what = " and ".join(parts) + (", with the messages it came from" if with_source else "")
+    say(f"this erases {_counted(count()) or 'nothing: nothing matches'}", err=True)
     typer.confirm(f"Erase what is remembered of {what}? This cannot be undone.", abort=True)
 
 
@@ -319,11 +360,17 @@ def _print_fields(fields: dict[str, Any], prefix: str = "") -> None:
             say(f"{prefix}{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
 
 
+def _counted(receipt: ErasureReceipt) -> str:
+    return ", ".join(f"{number} {kind}" for kind, number in receipt.erased.items() if number)
+
+
 def _print_erasure(receipt: ErasureReceipt) -> None:
-    counts = ", ".join(f"{number} {kind}" for kind, number in receipt.erased.items() if number)
+    counts = _counted(receipt)
     say(f"erased {counts or 'nothing: nothing matched'}; receipt {receipt.id}")
     for left in receipt.remains:
-        say(f"remains: {left.replace('with_source=True', '--with-source')}")
+        for option in ("with_source", "with_backups"):
+            left = left.replace(f"{option}=True", f"--{option.replace('_', '-')}")
+        say(f"remains: {left}")
     if counts and receipt.verified:
         say("the files were read again: the words are in none of them")
     elif not receipt.verified:

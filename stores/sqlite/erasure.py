@@ -90,6 +90,11 @@ OF_USER = "tenant = ? AND user = ?"
 
 ERASED = "the record was erased"
 """Stands where a reason stood."""
+KINDS = (
+    "records", "revisions", "relations", "index", "evidence", "artifacts", "tasks", "inbox", "checkpoints", "threads",
+    "backups",
+)  # fmt: skip
+"""What a receipt counts, in its order."""
 TELLING = 12
 """Characters of a message by which it is looked for elsewhere; a shorter one ("yes") is anybody's."""
 
@@ -182,7 +187,7 @@ class Eraser:
         erased += backups
         receipt = receipt.model_copy(
             update={
-                "erased": dict(erased),
+                "erased": {kind: erased[kind] for kind in KINDS if erased[kind]},
                 "record_ids": ids,
                 "remains": tuple(dict.fromkeys([*remains, *kept, *in_backups])),
                 "verified": not (kept or dry_run or in_backups),
