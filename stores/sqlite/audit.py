@@ -20,7 +20,7 @@ __all__ = ["append", "first_broken"]
 def append(
     connection: apsw.Connection,
     identity: Identity,
-    action: Literal["write", "erase", "verify"],
+    action: Literal["write", "read", "erase", "verify"],
     detail: Mapping[str, Any],
     *,
     at: datetime,

@@ -17,7 +17,7 @@ from everthread.stores.embedding import Embedder, resolve_embedder
 from everthread.stores.identity import Identity, Scope
 from everthread.stores.record import Change, ErasureReceipt, Recall, Receipt, Record, Selection, Status, now_utc
 from everthread.stores.sqlite.artifacts import Artifacts
-from everthread.stores.sqlite.database import Database
+from everthread.stores.sqlite.database import BACKUP_DAYS, Database
 from everthread.stores.sqlite.doctor import Doctor
 from everthread.stores.sqlite.erasure import Eraser
 from everthread.stores.sqlite.inbox import Inbox
@@ -27,6 +27,7 @@ from everthread.stores.sqlite.jobs import Jobs
 from everthread.stores.sqlite.opening import Opening
 from everthread.stores.sqlite.outbox import Outbox
 from everthread.stores.sqlite.plain import PlainRecords, is_ours
+from everthread.stores.sqlite.reads import ReadLog
 from everthread.stores.sqlite.recall import Recaller
 from everthread.stores.sqlite.records import Records
 from everthread.stores.sqlite.reindexing import Reindexer
@@ -49,7 +50,8 @@ class SqliteStore(MemoryStore):
     `embedder` makes records and messages searchable by meaning: None is the built-in one (loaded at first use), "none"
     is keywords only, "provider:model" or LangChain `Embeddings` any other. `index` and `ttl` configure plain items
     as in LangGraph's own SqliteStore. `synchronous="FULL"` survives a power cut, "NORMAL" a crash of the process.
-    `busy_timeout` is how many seconds a write waits for another process's.
+    `busy_timeout` is how many seconds a write waits for another process's. `backup_days` is how long the copy is kept
+    that a migration makes of an older file. `audit_reads` notes in the audit log who read which records and messages.
 
     Raises StoreError when the file cannot be used, UsageError when it is another program's.
     """
@@ -65,6 +67,8 @@ class SqliteStore(MemoryStore):
         ttl: TTLConfig | None = None,
         synchronous: str = "FULL",
         busy_timeout: float = 30.0,
+        backup_days: float = BACKUP_DAYS,
+        audit_reads: bool = False,
         clock: Callable[[], datetime] = now_utc,
     ) -> None:
         super().__init__()
@@ -74,7 +78,10 @@ class SqliteStore(MemoryStore):
         self.ttl_config: TTLConfig = {"refresh_on_read": False, **(ttl or {})}
         self._sweeps = ttl is not None
         self._embedder = resolve_embedder(embedder)
-        self._database = database = Database(self.path, busy_timeout=busy_timeout, synchronous=synchronous)
+        self._database = database = Database(
+            self.path, busy_timeout=busy_timeout, synchronous=synchronous, backup_days=backup_days
+        )
+        self._reads = ReadLog(database, clock, on=audit_reads)
         self._search, self._rows = SearchIndex(self._embedder.id if self._embedder else None), Rows()
         self._indexer = Indexer(database, self._embedder)
         self._items = Items(database, index=index, ttl=ttl, clock=clock)
@@ -165,7 +172,7 @@ class SqliteStore(MemoryStore):
         floor: float | None = None,
         explain: bool = False,
     ) -> Recall:
-        return self._recaller.recall(
+        found = self._recaller.recall(
             identity,
             query,
             limit=limit,
@@ -177,11 +184,15 @@ class SqliteStore(MemoryStore):
             floor=floor,
             explain=explain,
         )
+        self._reads.hits(identity, (*found.hits, *found.dropped))
+        return found
 
     def record(
         self, identity: Identity, record_id: str, *, revision: int | None = None, as_of: datetime | None = None
     ) -> Record | None:
-        return self._records.record(identity, record_id, revision=revision, as_of=as_of)
+        found = self._records.record(identity, record_id, revision=revision, as_of=as_of)
+        self._reads.records(identity, "record", [found])
+        return found
 
     def records(
         self,
@@ -195,12 +206,16 @@ class SqliteStore(MemoryStore):
         now: datetime | None = None,
         limit: int | None = None,
     ) -> list[Record]:
-        return self._records.records(
+        found = self._records.records(
             identity, ids=ids, scopes=scopes, statuses=statuses, thread_id=thread_id, as_of=as_of, now=now, limit=limit
         )
+        self._reads.records(identity, "records", found)
+        return found
 
     def history(self, identity: Identity, record_id: str) -> list[Record]:
-        return self._records.history(identity, record_id)
+        found = self._records.history(identity, record_id)
+        self._reads.records(identity, "history", found)
+        return found
 
     def current(
         self,
@@ -212,7 +227,9 @@ class SqliteStore(MemoryStore):
         as_of: datetime | None = None,
         now: datetime | None = None,
     ) -> list[Record]:
-        return self._records.current(identity, subject, predicate, thread_id=thread_id, as_of=as_of, now=now)
+        found = self._records.current(identity, subject, predicate, thread_id=thread_id, as_of=as_of, now=now)
+        self._reads.records(identity, "current", found)
+        return found
 
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
         return self._records.receipt(identity, receipt_id)

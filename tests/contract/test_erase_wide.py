@@ -203,6 +203,20 @@ def test_another_user_is_erased_by_an_admin_alone(store: MemoryStore, ana: Ident
     assert (erasure.erased["records"], erasure.erased["threads"], erasure.verified) == (1, 1, True)
 
 
+def test_who_may_erase_for_others_still_cannot_read_for_them(store: MemoryStore, ana: Identity) -> None:
+    store.transcripts.append(ana, [said("m1", SECRET)])
+    (record,) = keep(store, ana, learnt(SECRET))
+    all_roles = Identity(tenant="acme", user="root", project="billing", roles=frozenset({"admin", "curator"}))
+    assert (store.records(all_roles), store.record(all_roles, record.id), store.history(all_roles, record.id)) == (
+        [],
+        None,
+        [],
+    )
+    assert store.recall(all_roles, "Xylophon", sources={"records", "evidence"}).hits == ()
+    with pytest.raises(AccessDenied):
+        store.transcripts.read(all_roles, "t1")
+
+
 # --- a whole tenant
 
 
