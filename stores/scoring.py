@@ -1,8 +1,8 @@
 """How well each document of one scope answers a query: keywords and vectors, fused.
 
-Every backend keeps one small blob a document (`encode`) beside its row, clustered by scope; a search reads the blobs of
-the scope it may read (`Corpus.from_rows`) and scores them all, exactly, with the statistics of that scope alone. So
-no other tenant's text can change a score. numpy only; nothing here does I/O.
+Every backend keeps one small blob a document (`encode`) beside its row; a search reads the blobs of the scope it may
+read as columns (`segments.Segment`) and scores them all, exactly, with the statistics of that scope alone (`Corpus`).
+So no other tenant's text can change a score. numpy only; nothing here does I/O.
 
 The parts of a score, found by measurement on long chats in English and Chinese:
 
@@ -15,24 +15,24 @@ The parts of a score, found by measurement on long chats in English and Chinese:
 from __future__ import annotations
 
 import re
-import struct
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from functools import cached_property, lru_cache
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
 from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everthread.errors import StoreError
-from everthread.stores.text import cjk_share, query_terms, terms
+from everthread.stores.encoding import Document, encode, is_cjk, pieces, term_hash
+from everthread.stores.segments import BLOCK, Indexed, Names, Segment, Vectors
+from everthread.stores.text import query_terms
 
 __all__ = ["Corpus", "Document", "Query", "Scores", "encode", "pieces"]
 
 Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 K1 = 1.2
 """BM25: how fast a repeated term saturates."""
@@ -44,8 +44,6 @@ DENSE_SHARE = 0.7
 """Share of the vectors in the fused score; keywords have the rest."""
 CJK_DENSE_SHARE = 0.28
 """The same for a query that is CJK by more than `CJK_TEXT`: bigrams are precise there, a small embedder is not."""
-CJK_TEXT = 0.3
-"""Above this share of CJK characters a text counts as CJK."""
 LIKE = 0.3
 """Centred cosine from which the best of a query counts in full: where nothing is like the query, the least unlike text
 must not outweigh a word that is there."""
@@ -74,25 +72,6 @@ UNRELATED_COSINE = {False: 0.08, True: 0.45}
 UNRELATED_PRIOR = 20
 """`UNRELATED_COSINE` counts as this many documents of the corpus, whose own mean takes over as it grows: so another
 embedder's level is learnt, and one topic in a small corpus does not hide itself."""
-CHUNK = 100
-"""Characters of a piece to embed: whole sentences up to this length."""
-MAX_PIECES = 64
-"""Pieces of one document; a long one is cut into longer pieces."""
-MAX_EMBEDDED = 128_000
-"""Characters of one document that are embedded; what lies beyond is found by keywords only."""
-MAX_INDEXED = 1_000_000
-"""Characters of one document that the keyword index takes."""
-
-
-class Document(NamedTuple):
-    """What is indexed: a record's statement, or one message."""
-
-    id: str
-    text: str
-    speaker: str | None = None
-    date: datetime | None = None
-    group: str = ""
-    """The thread of a message; documents of a group arrive in their order. Empty: stands for itself."""
 
 
 class Scores(NamedTuple):
@@ -115,138 +94,6 @@ class Scores(NamedTuple):
     floor take."""
 
 
-# ---------------------------------------------------------------------------------------------------------- encoding
-
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；\n])\s*")
-
-
-def pieces(document: Document) -> list[str]:
-    """The texts to embed, in order: chunks of whole sentences, each prefixed by the speaker. At least one."""
-    text = document.text[:MAX_EMBEDDED]
-    # two pieces in a row are longer than `size` together, so there are never more than MAX_PIECES
-    size = max(CHUNK, len(text) // (MAX_PIECES // 2 - 1) + 1)
-    prefix = f"{document.speaker}: " if document.speaker else ""
-    return [prefix + chunk for chunk in _chunks(text, size)]
-
-
-def _chunks(text: str, size: int) -> list[str]:
-    """Whole sentences up to `size` characters; a sentence above twice that is cut."""
-    chunks: list[str] = []
-    current = ""
-    for sentence in _SENTENCE_END.split(text):
-        if current and len(current) + len(sentence) > size:
-            chunks.append(current)
-            current = ""
-        current = f"{current} {sentence}" if current and sentence else current + sentence
-        while len(current) > 2 * size:
-            chunks.append(current[:size])
-            current = current[size:]
-    chunks.append(current)
-    return [chunk for chunk in chunks if chunk.strip()] or [" "]
-
-
-@lru_cache(maxsize=100_000)
-def _hash(term: str) -> int:
-    """A stable 32-bit id of a term: the same in every process and on every backend."""
-    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
-
-
-MONTHS = (
-    "January February March April May June July August September October November December"  # as people ask
-).split()
-
-
-def date_terms(date: datetime) -> list[str]:
-    """The terms by which people ask for a day: 8 May 2023. The clock time is noise."""
-    return terms(f"{date.day} {MONTHS[date.month - 1]} {date.year}")
-
-
-VERSION = 1
-_HEAD = struct.Struct("<B?HHHII")
-"""version, is it CJK, date terms, pieces, dimensions, body terms, length of the body in terms."""
-
-
-def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
-    """The document as its index keeps it: hashed terms with counts (body and date apart) and int8 vectors.
-
-    `vectors` are the rows of `pieces(document)`, in order, or None when they are not there (yet). No word can be read
-    from a blob. The first byte is the format's version.
-    """
-    words = terms(f"{document.speaker or ''} {document.text[:MAX_INDEXED]}")
-    body = Counter(map(_hash, words))
-    date = Counter(map(_hash, date_terms(document.date))) if document.date else Counter[int]()
-    rows = (
-        np.zeros((0, 0), np.float32) if vectors is None else np.asarray(vectors, np.float32).reshape(len(vectors), -1)
-    )
-    lengths = np.minimum(65_535, [len(piece) for piece in pieces(document)]) if len(rows) else np.zeros(0)
-    if len(lengths) != len(rows):
-        raise ValueError(f"{len(rows)} vectors for {len(lengths)} pieces of {document.id}")
-    scale = np.abs(rows).max(axis=1, initial=1e-9) / 127
-    return b"".join(
-        (
-            _HEAD.pack(VERSION, _is_cjk(document.text), len(date), len(rows), rows.shape[1], len(body), len(words)),
-            np.fromiter(body.keys(), "<u4", len(body)).tobytes(),
-            np.fromiter(date.keys(), "<u4", len(date)).tobytes(),
-            scale.astype("<f4").tobytes(),
-            np.minimum(65_535, np.fromiter(body.values(), np.int64, len(body))).astype("<u2").tobytes(),
-            np.fromiter(date.values(), "<u2", len(date)).tobytes(),
-            lengths.astype("<u2").tobytes(),
-            np.rint(rows / scale[:, None]).astype(np.int8).tobytes(),
-        )
-    )
-
-
-def without_vectors(blob: bytes) -> bytes:
-    """A blob of `encode` as if its vectors were not there; StoreError when it is damaged."""
-    try:
-        row = _decode(blob)
-    except (struct.error, ValueError) as error:
-        raise StoreError(f"an index row cannot be read ({error}); rebuild the index") from error
-    head = _HEAD.pack(VERSION, row.cjk, len(row.date_terms), 0, 0, len(row.terms), row.length)
-    parts = (row.terms, row.date_terms, row.counts, row.date_counts)
-    return head + b"".join(part.tobytes() for part in parts)
-
-
-class _Row(NamedTuple):
-    """A decoded blob; the arrays are views of it."""
-
-    blob: bytes
-    cjk: bool
-    terms: NDArray[np.uint32]
-    counts: NDArray[np.uint16]
-    date_terms: NDArray[np.uint32]
-    date_counts: NDArray[np.uint16]
-    length: int
-    scales: Floats
-    sizes: NDArray[np.uint16]
-    vectors: NDArray[np.int8]
-
-
-def _decode(blob: bytes) -> _Row:
-    version, cjk, dates, count, dims, body, length = _HEAD.unpack_from(blob)
-    if version != VERSION:
-        raise ValueError(f"format {version} instead of {VERSION}")
-    at = _HEAD.size
-
-    def take(kind: str, n: int) -> NDArray[Any]:
-        nonlocal at
-        found = np.frombuffer(blob, kind, n, at)
-        at += found.nbytes
-        return found
-
-    term_ids, date_ids, scales = take("<u4", body), take("<u4", dates), take("<f4", count)
-    counts, date_counts, sizes = take("<u2", body), take("<u2", dates), take("<u2", count)
-    vectors = take("i1", count * dims).reshape(count, dims)
-    return _Row(blob, cjk, term_ids, counts, date_ids, date_counts, length, scales, sizes, vectors)
-
-
-# ----------------------------------------------------------------------------------------------------------- scoring
-
-
-def _is_cjk(text: str) -> bool:
-    return cjk_share(text) > CJK_TEXT
-
-
 class Query(NamedTuple):
     """A question, prepared once for any number of corpora."""
 
@@ -259,7 +106,7 @@ class Query(NamedTuple):
     @classmethod
     def of(cls, text: str, vector: NDArray[Any] | None = None) -> Query:
         """The query of a text, with its embedding when there is one."""
-        weighed = {_hash(term): weight for term, weight in query_terms(text).items()}
+        weighed = {term_hash(term): weight for term, weight in query_terms(text).items()}
         return cls(text, weighed, None if vector is None else _unit(np.asarray(vector, np.float32)))
 
     @property
@@ -270,59 +117,96 @@ class Query(NamedTuple):
     @property
     def cjk(self) -> bool:
         """Whether it is asked in Chinese, Japanese or Korean."""
-        return _is_cjk(self.text)
+        return is_cjk(self.text)
 
 
 class Corpus:
     """The documents of one scope, ready to be scored; immutable. Statistics are those of exactly these documents."""
 
-    def __init__(self, ids: list[str], groups: list[str], speakers: list[str], rows: list[_Row]) -> None:
-        self.ids = ids
-        """The documents' ids, in the order of the rows."""
-        self._groups = groups
-        self._speakers = speakers
-        self._rows = rows
+    def __init__(self, segments: Sequence[Segment], order: Ints, *, spans: dict[int, _Spans] | None = None) -> None:
+        self.segments = tuple(segments)
+        """Where the documents are. A corpus may hold only some rows of a segment."""
+        self._order = order
+        self._offsets = np.cumsum([0, *map(len, segments)])
+        self._known_spans = spans or {}
 
     @classmethod
-    def from_rows(cls, rows: Iterable[tuple[str, str, str | None, bytes]], *, known: Corpus | None = None) -> Corpus:
-        """A corpus of (id, group, speaker, blob); documents of a group in their order. StoreError for a blob that is
-        damaged or of another format version. Blobs that `known` (an older state of the same documents) holds already
-        are not decoded again."""
-        old = dict(zip(known.ids, known._rows, strict=True)) if known else {}
-        ids: list[str] = []
-        groups: list[str] = []
-        speakers: list[str] = []
-        decoded: list[_Row] = []
-        for document_id, group, speaker, blob in rows:
-            ids.append(document_id)
-            groups.append(group)
-            speakers.append(speaker or "")
-            row = old.get(document_id)
-            if row is not None and row.blob == blob:
-                decoded.append(row)
-                continue
-            try:
-                decoded.append(_decode(blob))
-            except (struct.error, ValueError) as error:
-                raise StoreError(f"index row of {document_id} cannot be read ({error}); rebuild the index") from error
-        return cls(ids, groups, speakers, decoded)
+    def from_rows(cls, rows: Iterable[tuple[Any, ...]]) -> Corpus:
+        """A corpus of `Indexed` rows, or of their first fields: (id, group, speaker, blob); documents of a group in
+        their order. StoreError for a blob that is damaged or of another format version."""
+        found = [Indexed(*row, seq=n, place=n) if len(row) == 4 else Indexed(*row) for n, row in enumerate(rows)]
+        return cls((), np.zeros(0, np.int64)).plus(found) if found else cls((), np.zeros(0, np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Corpus]) -> Corpus:
+        """The documents of several corpora as one, in this order."""
+        if len(parts) < 2:
+            return parts[0] if parts else cls((), np.zeros(0, np.int64))
+        offsets = np.cumsum([0, *(part._offsets[-1] for part in parts)])
+        orders = [part._order + offset for part, offset in zip(parts, offsets, strict=False)]
+        return cls([each for part in parts for each in part.segments], np.concatenate(orders))
+
+    def plus(self, rows: Sequence[Indexed], *, kept: Mask | None = None) -> Corpus:
+        """This corpus with more rows, each where its `place` is, and without those of its own that `kept` says are
+        gone: what a corpus made anew would be, at the cost of what changed. StoreError for a damaged blob."""
+        order = self._order if kept is None else self._order[kept]
+        segments = [*self.segments, Segment.of(rows)] if rows else [*self.segments]
+        fresh = np.arange(len(rows), dtype=np.int64) + self._offsets[-1]
+        spans = {dims: dense.spans for dims, dense in self._dense.items() if dense.spans is not None}
+        return Corpus(*_settled(segments, np.concatenate([order, fresh])), spans=self._known_spans | spans)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self._order)
 
-    def subset(self, mask: Sequence[bool] | NDArray[np.bool_]) -> Corpus:
+    @property
+    def ids(self) -> list[str]:
+        """The documents' ids, in order."""
+        return [self.id(n) for n in range(len(self))]
+
+    def id(self, n: int) -> str:
+        """The id of the n-th document."""
+        segment, row = self._row(n)
+        return segment.ids[row]
+
+    def seqs(self) -> Ints:
+        """The number of the write that left each document."""
+        return np.asarray(self._column("seqs"), np.int64)
+
+    def find(self, id: str) -> int | None:
+        """Which document has this id; None when none has."""
+        for segment, offset in zip(self.segments, self._offsets, strict=False):
+            for row in segment.ids.find(id):
+                if self._place is None or self._place[offset + row] >= 0:
+                    return int(offset + row if self._place is None else self._place[offset + row])
+        return None
+
+    def _row(self, n: int) -> tuple[Segment, int]:
+        raw = int(self._order[n])
+        part = int(np.searchsorted(self._offsets, raw, "right")) - 1
+        return self.segments[part], raw - int(self._offsets[part])
+
+    def subset(self, mask: Sequence[bool] | Mask) -> Corpus:
         """The documents where `mask` is true, as a corpus of their own: the others count nowhere."""
-        kept = np.flatnonzero(np.asarray(mask, bool)).tolist()
-        return Corpus(
-            [self.ids[n] for n in kept],
-            [self._groups[n] for n in kept],
-            [self._speakers[n] for n in kept],
-            [self._rows[n] for n in kept],
-        )
+        return Corpus(self.segments, self._order[np.asarray(mask, bool)])
+
+    def holding(self, allows: Callable[[str], bool], now: int) -> Mask:
+        """Which documents hold now (microseconds since 1970), for whom `allows` says of their reach."""
+        allowed = np.array([allows(reach) for reach in self._reaches.known], bool)[self._reaches.codes]
+        return np.asarray(allowed & (self._since <= now) & (now < self._until), bool)
+
+    @property
+    def nbytes(self) -> int:
+        """What its segments take of the memory."""
+        return sum(segment.nbytes for segment in self.segments)
+
+    @property
+    def derived_nbytes(self) -> int:
+        """What it takes itself once it was asked something."""
+        return 100 * len(self)
 
     def score(self, query: Query) -> Scores:
         """Every document's scores for this query; arrays of length 0 for an empty corpus."""
-        if not self.ids:
+        if not len(self):
             none = np.zeros(0, np.float32)
             return Scores(none, none, none, none, none, none)
         own, window, coverage = self._keywords.score(query.terms)
@@ -333,22 +217,70 @@ class Corpus:
         share = query.dense_share if dense.any() else 0.0
         likeness = np.where(vectors.known, dense / np.float32(max(float(dense.max()), LIKE)), keyword)
         fused = np.asarray((1 - share) * keyword + share * likeness, np.float32)
-        if self._threads.exist:
+        if self._threads is not None:
             fused += WINDOW_SHARE * _by_best(window)
             fused += THREAD_SHARE * self._threads.prior(fused)
-        fused += SPEAKER_BONUS * self._named_speaker(query.text)
+        if len(self._speakers.known) > 1:
+            fused += SPEAKER_BONUS * self._named_speaker(query.text)
         fused = _by_best(fused)
         meaning = vectors.meaning(cosine, query.cjk)
         evidence = np.where(vectors.known, COVERAGE_SHARE * coverage + (1 - COVERAGE_SHARE) * meaning, coverage)
         return Scores(keyword, semantic, fused, cosine, coverage, fused * np.float32(evidence.max()))
 
+    # ------------------------------------------------------------------------------------------------------- columns
+
+    def _column(self, name: str) -> Any:
+        """A column of all segments, in the order of the documents."""
+        if not self.segments:
+            return np.zeros(0)
+        return np.concatenate([getattr(segment, name) for segment in self.segments])[self._order]
+
+    def _names(self, name: str) -> Names:
+        names = Names.joined([getattr(segment, name) for segment in self.segments])
+        return Names(names.known, names.codes[self._order])
+
     @cached_property
-    def _threads(self) -> _Threads:
-        return _Threads(self._groups)
+    def _place(self) -> Ints | None:
+        """Where each row of the segments stands among the documents, -1 for nowhere; None when nothing is moved."""
+        total = int(self._offsets[-1])
+        if len(self._order) == total and np.array_equal(self._order, np.arange(total)):
+            return None
+        place = np.full(total, -1, np.int64)
+        place[self._order] = np.arange(len(self._order))
+        return place
+
+    def _placed(self, rows: NDArray[np.integer[Any]], offset: int) -> Ints:
+        """Where rows of a segment stand among the documents, -1 for nowhere."""
+        raw = rows + np.int64(offset)
+        return raw if self._place is None else self._place[raw]
+
+    @cached_property
+    def _since(self) -> Ints:
+        return np.asarray(self._column("since"), np.int64)
+
+    @cached_property
+    def _until(self) -> Ints:
+        return np.asarray(self._column("until"), np.int64)
+
+    @cached_property
+    def _reaches(self) -> Names:
+        return self._names("reaches")
+
+    @cached_property
+    def _speakers(self) -> Names:
+        return self._names("speakers")
+
+    @cached_property
+    def _threads(self) -> _Threads | None:
+        """Who stands beside whom; None when every document stands for itself."""
+        if all(segment.groups.known in ((), ("",)) for segment in self.segments):
+            return None
+        groups = self._names("groups")
+        return _Threads(groups) if any(groups.known) else None
 
     @cached_property
     def _keywords(self) -> _Keywords:
-        return _Keywords(self._rows, self._threads)
+        return _Keywords(self)
 
     @cached_property
     def _dense(self) -> dict[int, _Dense]:
@@ -358,13 +290,14 @@ class Corpus:
         """The vectors of the query's dimension; rows of another one count as missing."""
         dims = 0 if query.vector is None else len(query.vector)
         if dims not in self._dense:
-            self._dense[dims] = _Dense(self._rows, self._threads, dims)
+            self._dense[dims] = _Dense(self, dims, self._known_spans.get(dims))
         return self._dense[dims]
 
     @cached_property
     def _by_speaker(self) -> dict[str, Floats]:
-        names = np.array([name.strip().lower() for name in self._speakers])
-        return {str(name): (names == name).astype(np.float32) for name in np.unique(names) if name}
+        plain = [name.strip().lower() for name in self._speakers.known]
+        names = np.array(plain)[self._speakers.codes]
+        return {name: (names == name).astype(np.float32) for name in sorted(set(names.tolist())) if name}
 
     def _named_speaker(self, text: str) -> Floats:
         """1 for the documents of the only speaker that the query names, else 0."""
@@ -381,31 +314,59 @@ def _names(name: str, lowered: str, words: set[str]) -> bool:
     return name.split()[0] in words if name.isascii() else name in lowered
 
 
+FEWER = 4
+"""A segment is merged into the one before it unless that one has more than so many times its rows: so there are few,
+and a row is copied a few times in its life."""
+GONE_SHARE = 0.25
+"""All segments are merged when more than this share of their rows is gone."""
+
+
+def _settled(segments: list[Segment], order: Ints) -> tuple[list[Segment], Ints]:
+    """The same documents in few segments, sorted by their places."""
+    offsets = np.cumsum([0, *map(len, segments)])
+    used = np.zeros(int(offsets[-1]), bool)
+    used[order] = True
+    masks = [used[first:last] for first, last in pairwise(offsets.tolist())]
+    counts = [int(mask.sum()) for mask in masks]
+    first = len(segments) - 1
+    while first > 0 and counts[first - 1] <= FEWER * sum(counts[first:]):
+        first -= 1
+    if len(order) < (1 - GONE_SHARE) * len(used):
+        first = 0
+    if first < len(segments) - 1 or (segments and counts[first] < (1 - GONE_SHARE) * len(segments[first])):
+        merged = Segment.joined(segments[first:], masks[first:])
+        segments, masks = [*segments[:first], merged], [*masks[:first], np.ones(len(merged), bool)]
+        used = np.concatenate(masks)
+    rows = np.flatnonzero(used)
+    places = np.concatenate([segment.places for segment in segments])[rows] if segments else rows
+    return segments, rows if (np.diff(places) >= 0).all() else rows[np.argsort(places, kind="stable")]
+
+
 class _Threads:
     """Who stands beside whom: neighbours inside a thread, and what a thread's documents say for each other."""
 
-    def __init__(self, groups: list[str]) -> None:
-        n = self._count = len(groups)
-        numbers: dict[str, int] = {}
-        # a document without a group is a thread of its own
-        self._of = np.array(
-            [numbers.setdefault(group or f"\x00{n}", len(numbers)) for n, group in enumerate(groups)], np.int64
-        )
-        self.exist = any(groups)
+    def __init__(self, groups: Names) -> None:
+        n = len(groups.codes)
+        codes = groups.codes.astype(np.int64)
+        if "" in groups.known:  # a document without a group is a thread of its own
+            alone = np.flatnonzero(codes == groups.known.index(""))
+            codes[alone] = len(groups.known) + np.arange(len(alone))
+        _, self._of = np.unique(codes, return_inverse=True)
         order = np.argsort(self._of, kind="stable")
         beside = self._of[order[1:]] == self._of[order[:-1]]
-        self._left, self._right = order[:-1][beside], order[1:][beside]
-        sizes = np.bincount(self._of, minlength=len(numbers))
+        self.left, self.right = order[:-1][beside], order[1:][beside]
+        """Pairs of neighbours, by position."""
+        sizes = np.bincount(self._of)
         self._divisor = np.minimum(THREAD_BEST, sizes).astype(np.float32)
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        self._members = np.full((len(numbers), int(sizes.max(initial=1))), n, np.int64)
+        starts = np.cumsum(sizes) - sizes
+        self._members = np.full((len(sizes), int(sizes.max())), n, np.int64)
         self._members[self._of[order], np.arange(n) - np.repeat(starts, sizes)] = order
 
     def windowed(self, values: Floats) -> Floats:
         """Each value plus those of both neighbours of its thread."""
         total = values.copy()
-        total[self._right] += values[self._left]
-        total[self._left] += values[self._right]
+        total[self.right] += values[self.left]
+        total[self.left] += values[self.right]
         return total
 
     def prior(self, scores: Floats) -> Floats:
@@ -417,17 +378,15 @@ class _Threads:
 
 
 class _Keywords:
-    """Postings of the terms, in the order of the terms' ids; body and date apart, so a window counts its date once."""
+    """BM25 over postings; body and date apart, so that a window counts its date once."""
 
-    def __init__(self, rows: list[_Row], threads: _Threads) -> None:
-        self._count = len(rows)
-        self._threads = threads
-        self._body = _Postings([row.terms for row in rows], [row.counts for row in rows])
-        self._date = _Postings([row.date_terms for row in rows], [row.date_counts for row in rows])
-        body = np.array([row.length for row in rows], np.float32)
-        date = np.array([row.date_counts.sum() for row in rows], np.float32)
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._count = len(corpus)
+        body, date = corpus._column("lengths"), corpus._column("dated")
+        near = corpus._threads.windowed(body) if corpus._threads else body
         self._own_norm = _length_norm(body + date, B_DOCUMENT)
-        self._window_norm = _length_norm(threads.windowed(body) + date, B_WINDOW)
+        self._window_norm = _length_norm(near + date, B_WINDOW)
 
     def score(self, query: dict[int, float]) -> tuple[Floats, Floats, Floats]:
         """(BM25 of the document, BM25 of its window, share of the query's term weight that the document contains).
@@ -437,27 +396,61 @@ class _Keywords:
         own = np.zeros(self._count, np.float32)
         window = np.zeros(self._count, np.float32)
         covered = np.zeros(self._count, np.float32)
+        threads = self._corpus._threads
         asked: list[float] = []
-        bodies, dates = self._body.find(query), self._date.find(query)
+        bodies, dates = self._find("body", query), self._find("date", query)
         for weight, body, date in zip(query.values(), bodies, dates, strict=True):
-            counts = np.zeros(self._count, np.float32)
-            counts[body.rows] = body.counts
-            if self._threads.exist:
-                near = self._threads.windowed(counts)
-                near[date.rows] += date.counts
-                self._add(window, near, self._window_norm, weight, np.flatnonzero(near))
-            counts[date.rows] += date.counts
-            hits = np.flatnonzero(counts)
-            self._add(own, counts, self._own_norm, weight, hits)
+            if threads is None and not len(date.rows):
+                hits, found = body
+            else:
+                counts = np.zeros(self._count, np.float32)
+                counts[body.rows] = body.counts
+                if threads is not None:
+                    near = threads.windowed(counts)
+                    near[date.rows] += date.counts
+                    around = np.flatnonzero(near)
+                    self._add(window, near[around], self._window_norm, weight, around)
+                counts[date.rows] += date.counts
+                hits = np.flatnonzero(counts)
+                found = counts[hits]
+            self._add(own, found, self._own_norm, weight, hits)
             rarity = weight * _idf(self._count + RARITY_PRIOR, len(hits))
             asked.append(rarity)
             covered[hits] += rarity
         return own, window, np.minimum(1, covered / np.float32(_to_cover(asked)))
 
-    def _add(self, total: Floats, counts: Floats, norm: Floats, weight: float, hits: NDArray[np.int64]) -> None:
+    def _find(self, kind: str, query: dict[int, float]) -> list[_Hits]:
+        """Where each term of the query is, in their order."""
+        corpus = self._corpus
+        parts = [getattr(segment, kind).find(query) for segment in corpus.segments]
+        return [
+            _Hits.of(
+                [
+                    (corpus._placed(part[n].rows, offset), part[n].counts)
+                    for part, offset in zip(parts, corpus._offsets.tolist(), strict=False)
+                ]
+            )
+            for n in range(len(query))
+        ]
+
+    def _add(self, total: Floats, found: Floats, norm: Floats, weight: float, hits: Ints) -> None:
         """Add one term's BM25 where it occurs."""
-        found = counts[hits]
         total[hits] += weight * (K1 + 1) * _idf(self._count, len(hits)) * found / (found + norm[hits])
+
+
+class _Hits(NamedTuple):
+    """Which documents contain a term, and how often each does."""
+
+    rows: Ints
+    counts: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Ints, NDArray[np.uint16]]]) -> _Hits:
+        """Those of all segments that are among the documents."""
+        rows = np.concatenate([part[0] for part in parts])
+        counts = np.concatenate([part[1] for part in parts]).astype(np.float32)
+        there = rows >= 0
+        return cls(rows, counts) if there.all() else cls(rows[there], counts[there])
 
 
 def _idf(documents: int, containing: int) -> float:
@@ -475,62 +468,129 @@ def _length_norm(lengths: Floats, b: float) -> Floats:
     return np.asarray(K1 * (1 - b + b * lengths / max(1e-9, float(lengths.mean()))), np.float32)
 
 
-class _Found(NamedTuple):
-    """Which documents contain a term, and how often each does."""
+class _Spans(NamedTuple):
+    """How long the sum of each document's vectors and its neighbours' is, known by the writes that left the three: what
+    is written later beside others leaves them as they are."""
 
-    rows: NDArray[np.int64]
-    counts: Floats
+    keys: Ints
+    """Documents x (seq, seq of the one before, of the one after; -1 for none), sorted by the first."""
+    lengths: Floats
 
 
-class _Postings:
-    """Where the terms of some documents are."""
+class _Centred(NamedTuple):
+    """Cosines to what is left of unit rows when the mean of all is taken away, from plain products alone."""
 
-    def __init__(self, terms: list[NDArray[np.uint32]], counts: list[NDArray[np.uint16]]) -> None:
-        flat = np.concatenate(terms)
-        order = np.argsort(flat, kind="stable")
-        self._terms = flat[order]
-        self._rows = np.repeat(np.arange(len(terms)), [len(row) for row in terms])[order]
-        self._counts = np.concatenate(counts)[order].astype(np.float32)
+    mean: Floats
+    along: Floats
+    """Each row times the mean."""
 
-    def find(self, terms: Iterable[int]) -> list[_Found]:
-        """Where each of these terms is, in their order."""
-        asked = np.array(list(terms), np.uint32)  # numpy would convert all that it searches to another type
-        ends = zip(np.searchsorted(self._terms, asked), np.searchsorted(self._terms, asked, "right"), strict=True)
-        return [_Found(self._rows[first:last], self._counts[first:last]) for first, last in ends]
+    def cosine(self, products: Floats, vector: Floats) -> Floats:
+        """`products`: each row times the vector."""
+        square = float(self.mean @ self.mean)
+        away = np.sqrt(np.maximum(NOTHING_LEFT**2, 1 + square - 2 * self.along))
+        rest = vector - self.mean
+        products = products - self.along - np.float32(self.mean @ vector - square)
+        shares = products / (away * np.float32(max(1e-9, float(np.linalg.norm(rest)))))
+        return np.asarray(np.clip(shares, -1, 1), np.float32)
+
+
+NOTHING_LEFT = 1e-3
+"""Below this length what is left of a vector without the mean is rounding."""
 
 
 class _Dense:
-    """The vectors of one dimension: chunks and three-turn contexts, centred."""
+    """The vectors of one dimension: chunks and three-turn contexts, centred. Everything is read off the products of the
+    int8 chunks with a vector, so that nothing else of that size is in memory."""
 
-    def __init__(self, rows: list[_Row], threads: _Threads, dims: int) -> None:
-        self._count = len(rows)
-        having = [n for n, row in enumerate(rows) if dims and row.vectors.shape[1] == dims and len(row.vectors)]
-        self._having = np.array(having, np.int64)
+    def __init__(self, corpus: Corpus, dims: int, spans: _Spans | None) -> None:
+        self._corpus = corpus
+        self._count = len(corpus)
+        self._parts: list[tuple[Vectors, Ints]] = [
+            (segment.vectors[dims], corpus._placed(segment.vectors[dims].rows, offset))
+            for segment, offset in zip(corpus.segments, corpus._offsets.tolist(), strict=False)
+            if dims in segment.vectors
+        ]
         self.known = np.zeros(self._count, bool)
         """Which documents have vectors of this dimension."""
-        self.known[self._having] = True
-        self._cjk = np.array([row.cjk for row in rows])
-        if not having:
+        for _, places in self._parts:
+            self.known[places[places >= 0]] = True
+        self._cjk = np.asarray(corpus._column("cjk"), bool)
+        self.spans: _Spans | None = None
+        """What a corpus with a few more documents need not measure again."""
+        if not self.known.any():
             return
-        chunks = np.array([len(rows[n].vectors) for n in having])
-        self._starts = np.concatenate([[0], np.cumsum(chunks)[:-1]])
-        scales = np.concatenate([rows[n].scales for n in having])
-        raw = np.concatenate([rows[n].vectors for n in having]).astype(np.float32) * scales[:, None]
-        self._raw = _unit(raw)
-        self._chunk, self._chunk_mean = _centre(self._raw)
-        sizes = np.concatenate([rows[n].sizes for n in having]).astype(np.float32)
-        whole = np.zeros((self._count, dims), np.float32)
-        whole[self._having] = np.add.reduceat(self._raw * sizes[:, None], self._starts, axis=0)
-        self._context, self._context_mean = _centre(_unit(threads.windowed(whole)))
+        self._length: Floats = np.maximum(np.float32(1e-9), self._lengths(spans))
+        self._centre()
+
+    def _centre(self) -> None:
+        """The means of chunks and of contexts (shrunk: see `MEAN_PRIOR`), and every row along them."""
+        spread = self._windowed(np.float32(1) / self._length)
+        dims = self._parts[0][0].chunks.shape[1]
+        chunks, totals = 0, np.zeros((2, dims), np.float32)
+        for vectors, places in self._parts:
+            there = (places >= 0)[vectors.of_chunk]
+            chunks += int(there.sum())
+            totals += vectors.total(np.stack([there, there * vectors.sizes * spread[places][vectors.of_chunk]]))
+        counts = np.array([[chunks + MEAN_PRIOR], [self._count + MEAN_PRIOR]], np.float32)
+        means: Floats = totals / counts
+        whole, self._chunks = np.zeros(self._count, np.float32), []
+        for vectors, places in self._parts:
+            along = vectors.along(means)
+            self._chunks.append(_Centred(means[0], along[:, 0]))
+            _put(whole, places, vectors.summed(along[:, 1]))
+        self._contexts = _Centred(means[1], self._windowed(whole) / self._length)
+
+    def _lengths(self, spans: _Spans | None) -> Floats:
+        """How long the sum of each document's vectors and its neighbours' is."""
+        lengths = np.zeros(self._count, np.float32)
+        threads = self._corpus._threads
+        if threads is None:
+            for vectors, places in self._parts:
+                _put(lengths, places, vectors.lengths)
+            return lengths
+        beside = np.full((3, self._count), -1, np.int64)
+        beside[0] = np.arange(self._count)
+        beside[1, threads.right], beside[2, threads.left] = threads.left, threads.right
+        keys = np.where(beside >= 0, self._corpus.seqs()[beside], -1).T
+        unknown = np.ones(self._count, bool)
+        if spans is not None and len(spans.keys):
+            at = np.minimum(np.searchsorted(spans.keys[:, 0], keys[:, 0]), len(spans.keys) - 1)
+            unknown = (spans.keys[at] != keys).any(axis=1)
+            lengths[~unknown] = spans.lengths[at[~unknown]]
+        rest = np.flatnonzero(unknown)
+        for start in range(0, len(rest), BLOCK):
+            block = rest[start : start + BLOCK]
+            lengths[block] = np.linalg.norm(sum(self._whole(row) for row in beside[:, block]), axis=1)
+        order = np.argsort(keys[:, 0])
+        self.spans = _Spans(keys[order], lengths[order])
+        return lengths
+
+    def _whole(self, positions: Ints) -> Floats:
+        """The sum of each document's vectors; zeros for position -1."""
+        raw = np.where(positions >= 0, self._corpus._order[positions], -1)
+        found = np.zeros((len(raw), self._parts[0][0].chunks.shape[1]), np.float32)
+        for segment, offset in zip(self._corpus.segments, self._corpus._offsets.tolist(), strict=False):
+            mine = np.flatnonzero((raw >= offset) & (raw < offset + len(segment)))
+            if found.shape[1] in segment.vectors and len(mine):
+                found[mine] = segment.vectors[found.shape[1]].whole(raw[mine] - offset)
+        return found
+
+    def _windowed(self, values: Floats) -> Floats:
+        threads = self._corpus._threads
+        return values if threads is None else threads.windowed(values)
 
     def score(self, vector: Floats | None) -> tuple[Floats, Floats, Floats]:
         """(centred cosine of the best chunk, centred cosine of the context, plain cosine of the best chunk)."""
-        chunk, context, cosine = (np.zeros(self._count, np.float32) for _ in range(3))
-        if vector is None or not len(self._having):
+        chunk, context, cosine, whole = (np.zeros(self._count, np.float32) for _ in range(4))
+        if vector is None or not self.known.any():
             return chunk, context, cosine
-        chunk[self._having] = self._best(self._chunk @ _unit(vector - self._chunk_mean))
-        cosine[self._having] = self._best(self._raw @ vector)
-        context[self._having] = (self._context @ _unit(vector - self._context_mean))[self._having]
+        for (vectors, places), centred in zip(self._parts, self._chunks, strict=True):
+            products = vectors.along(vector[None])[:, 0]
+            _put(cosine, places, vectors.best(products))
+            _put(chunk, places, vectors.best(centred.cosine(products, vector)))
+            _put(whole, places, vectors.summed(products))
+        near = self._contexts.cosine(self._windowed(whole) / self._length, vector)
+        context[self.known] = near[self.known]
         return chunk, context, cosine
 
     def meaning(self, cosine: Floats, cjk: bool) -> Floats:
@@ -539,18 +599,17 @@ class _Dense:
         base = (alike.sum() + UNRELATED_PRIOR * UNRELATED_COSINE[cjk]) / (len(alike) + UNRELATED_PRIOR)
         return np.asarray(np.clip((cosine - base) / max(1e-6, 1 - base), 0, 1), np.float32)
 
-    def _best(self, likeness: Floats) -> Floats:
-        return np.asarray(np.maximum.reduceat(likeness, self._starts), np.float32)
+
+def _put(column: Floats, places: Ints, values: Floats) -> None:
+    """Write values where their rows stand; those that stand nowhere are left out."""
+    if (places >= 0).all():
+        column[places] = values
+    else:
+        column[places[places >= 0]] = values[places >= 0]
 
 
 def _unit(rows: Floats) -> Floats:
     return np.asarray(rows / np.maximum(1e-9, np.linalg.norm(rows, axis=-1, keepdims=True)), np.float32)
-
-
-def _centre(rows: Floats) -> tuple[Floats, Floats]:
-    """Unit rows without what all of them share, and that mean (shrunk: see `MEAN_PRIOR`)."""
-    mean = rows.sum(axis=0) / (len(rows) + MEAN_PRIOR)
-    return _unit(rows - mean), np.asarray(mean, np.float32)
 
 
 def _by_best(values: Floats) -> Floats:

@@ -15,7 +15,7 @@ from everthread.stores.identity import Identity
 from everthread.stores.record import Change, Decision, Record, Relation, RelationKind
 from everthread.stores.sqlite import audit, outbox
 from everthread.stores.sqlite.database import one
-from everthread.stores.sqlite.rows import Rows, Stored, save, space_of
+from everthread.stores.sqlite.rows import Rows, Stored, bounds_of, save, space_of
 from everthread.stores.sqlite.search import SearchIndex, SearchRow
 from everthread.stores.sqlite.times import moment
 from everthread.stores.sqlite.tombstones import is_buried, rests_on_buried
@@ -223,7 +223,7 @@ class Commit:
         """Bring the search index, the outbox and the audit log to what the changes have left."""
         by_id = {row.id: row for row in rows}
         for id, stored in self._after.items():
-            self._sync(self._before.get(id), stored.record, by_id.get(id))
+            self._sync(self._before.get(id), stored, by_id.get(id))
             if stored.record.status != "pending":
                 outbox.append(
                     self._connection,
@@ -236,15 +236,18 @@ class Commit:
         detail = {"receipt": self._receipt_id, "decisions": written}
         audit.append(self._connection, self._identity, "write", detail, at=self._now)
 
-    def _sync(self, before: Record | None, after: Record, row: SearchRow | None) -> None:
+    def _sync(self, before: Record | None, stored: Stored, row: SearchRow | None) -> None:
         """One record's row in the index: there while it is in use, in the space of its scope."""
-        tenant, space = self._identity.tenant, space_of(self._identity.tenant, after)
+        tenant, after = self._identity.tenant, stored.record
+        space = space_of(tenant, after)
         if before is not None and before.status in READABLE:
             old = space_of(tenant, before)
             if after.status not in READABLE or old != space:
                 self._index.delete(self._connection, old, [after.id])
         if after.status in READABLE and row is not None:
-            self._index.put(self._connection, space, [row])
+            # what was prepared has no retention yet, and not the author of what is revised
+            bounds = bounds_of(after, stored.author)
+            self._index.put(self._connection, space, [row._replace(bounds=bounds)])
 
     def _decided(self, change: Change, outcome: Any, record: Record | None = None) -> Decision:
         target = change.target if record is None or change.target != record.id else None

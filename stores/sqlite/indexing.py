@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everthread.stores.embedding import Embedder, hurried
+from everthread.stores.encoding import Document, encode, pieces
 from everthread.stores.identity import Identity
-from everthread.stores.scoring import Document, encode, pieces
 from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.jobs import enqueue_job
 from everthread.stores.sqlite.search import SearchRow
@@ -135,7 +135,7 @@ def order_vectors(connection: apsw.Connection, identity: Identity, space: str | 
 
 
 def _row(document: Document, vectors: NDArray[np.float32] | None) -> SearchRow:
-    return SearchRow(document.id, document.group, document.speaker, encode(document, vectors))
+    return SearchRow(document.id, document.group, document.speaker, encode(document, vectors), bounds=document.bounds)
 
 
 def _named(error: Exception) -> str:

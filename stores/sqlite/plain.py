@@ -113,7 +113,9 @@ class PlainRecords:
         self, connection: apsw.Connection, tenant: str, records: Sequence[Record], query: Query
     ) -> dict[str, float]:
         spaces = dict.fromkeys(record_space(tenant, r.scope.owner, r.scope.owner_id) for r in records)
-        corpus = self._index.corpus(connection, list(spaces), only=frozenset(record.id for record in records))
+        known = {record.id for record in records}
+        everything = self._index.corpus(connection, list(spaces))
+        corpus = everything.subset([id in known for id in everything.ids])
         return dict(zip(corpus.ids, map(float, corpus.score(query).fused), strict=True))
 
     def _namespaces(self, connection: apsw.Connection, prefix: Namespace, op: ListNamespacesOp) -> list[Namespace]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import apsw
@@ -18,6 +19,7 @@ from everthread.errors import UsageError
 from everthread.stores.access import may_read, narrows, searched_owners, unfit
 from everthread.stores.identity import Identity, Owner, Scope, aware
 from everthread.stores.ranking import collapse, entity_links, weigh
+from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
 from everthread.stores.scoring import Corpus, Query, Scores
 from everthread.stores.sqlite.database import Database
@@ -38,23 +40,6 @@ LINKED_SHARE = 0.9
 """A record that stands against (or narrows) a hit comes with it, nearly as relevant: both sides are to be seen."""
 EXPLAINED = 50
 """With `explain`, how many records that match but do not fit are listed."""
-
-FITTING = """
-records.status IN ('active', 'contested')
-AND (records.valid_from IS NULL OR records.valid_from <= :now)
-AND (records.valid_to IS NULL OR records.valid_to > :now)
-AND (records.expires_at IS NULL OR records.expires_at > :now)
-AND (records.environment IS NULL OR records.environment = :environment)
-AND (records.agent_family IS NULL OR records.agent_family = :agent)
-"""
-"""`access.unfit` as a condition, all but the range of versions."""
-
-ALLOWED = f"""
-SELECT json_group_array(records.id) FILTER (WHERE records.agent_versions IS NULL),
-       json_group_array(records.id) FILTER (WHERE records.agent_versions IS NOT NULL)
-FROM records WHERE {PERMITTED} AND {FITTING}
-"""
-"""In one row: each row that is fetched lets other threads in between."""
 
 NEIGHBOURS = """
 SELECT id, target FROM relations
@@ -171,39 +156,25 @@ class Recaller:
         if asked.as_of is not None:
             return self._records_then(asked, query)
         with self._database.read() as connection:
-            allowed = self._allowed(connection, asked)
             spaces = [record_space(asked.identity.tenant, owner, owner_id) for owner, owner_id in asked.owners]
-            corpus = self._index.corpus(connection, spaces, only=allowed)
+            corpus = self._index.corpus(connection, spaces, allows=partial(_allows, asked), now=micros(asked.now))
             scores = corpus.score(query)
             chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
-            linked = self._linked(connection, asked, [corpus.ids[n] for n in chosen], allowed)
-            stored = self._rows.several(connection, asked.identity.tenant, [*(corpus.ids[n] for n in chosen), *linked])
+            best = {corpus.id(n): n for n in chosen}
+            linked = self._linked(connection, asked, list(best), corpus)
+            stored = self._rows.several(connection, asked.identity.tenant, [*best, *linked])
             unfit = self._left_out(connection, asked, query.text) if asked.explain else []
         readable = {id: found.record for id, found in stored.items() if _may_use(asked, found)}
-        return _weighed(asked, corpus, scores, chosen, linked, readable, unfit)
-
-    def _allowed(self, connection: apsw.Connection, asked: Question) -> frozenset[str]:
-        """The ids of all records that may be read and that fit."""
-        fit = {"now": micros(asked.now), "environment": asked.identity.environment}
-        narrowed = any(scope.within.model_dump(exclude_none=True) for scope in asked.scopes or ())
-        allowed: list[str] = []
-        doubtful: list[str] = []
-        for owner, owner_id in asked.owners:
-            values = permission(asked.identity, owner, owner_id, asked.thread_id) | fit
-            plain, versioned = (json.loads(str(ids)) for ids in connection.execute(ALLOWED, values).fetchall()[0])
-            (doubtful if narrowed else allowed).extend(plain)
-            doubtful.extend(versioned)
-        if doubtful:
-            found = self._rows.several(connection, asked.identity.tenant, doubtful)
-            allowed.extend(id for id, stored in found.items() if _may_use(asked, stored))
-        return frozenset(allowed)
+        wanted = best | {id: n for id, (n, _) in linked.items()}
+        return _weighed(asked, scores, wanted, {id: by for id, (_, by) in linked.items()}, readable, unfit)
 
     def _linked(
-        self, connection: apsw.Connection, asked: Question, best: Sequence[str], allowed: frozenset[str]
-    ) -> dict[str, str]:
-        """Readable records that stand against the best candidates, or narrow them: id -> the candidate."""
+        self, connection: apsw.Connection, asked: Question, best: Sequence[str], corpus: Corpus
+    ) -> dict[str, tuple[int, str]]:
+        """Readable records that stand against the best candidates, or narrow them: id -> (position, the candidate)."""
         pairs: Iterable[Any] = connection.execute(NEIGHBOURS, {"ids": json.dumps(best[: asked.limit])})
-        return {neighbour: id for id, neighbour in pairs if neighbour in allowed}
+        found = ((neighbour, corpus.find(neighbour), id) for id, neighbour in pairs)
+        return {neighbour: (n, id) for neighbour, n, id in found if n is not None}
 
     def _left_out(self, connection: apsw.Connection, asked: Question, text: str) -> list[Hit]:
         """Records of the identity that share a word with the question but do not fit here and now."""
@@ -233,13 +204,15 @@ class Recaller:
                 )
                 if _may_use(asked, stored)
             ]
-        prepared = self._indexer.prepare([document_of(stored.record) for stored in standing])
+        prepared = self._indexer.prepare([document_of(stored.record, stored.author) for stored in standing])
         corpus = Corpus.from_rows((row.id, row.group, row.speaker, row.blob) for row in prepared.rows)
         scores = corpus.score(query)
         chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
         readable = {stored.record.id: stored.record for stored in standing}
-        linked = _links_between(readable, [corpus.ids[n] for n in chosen[: asked.limit]])
-        return _weighed(asked, corpus, scores, chosen, linked, readable, [])
+        best = {corpus.id(n): n for n in chosen}
+        linked = _links_between(readable, list(best)[: asked.limit])
+        wanted = best | {id: n for n, id in enumerate(corpus.ids) if id in linked}
+        return _weighed(asked, scores, wanted, linked, readable, [])
 
     # ------------------------------------------------------------------------------------------------------- evidence
 
@@ -252,7 +225,7 @@ class Recaller:
             scale = float(scores.relevance.max(initial=0))
             hits: list[Hit] = []
             for n in _descending(scores.fused, asked.pool):
-                for said in self._transcripts.lookup(connection, [corpus.ids[n]]):
+                for said in self._transcripts.lookup(connection, [corpus.id(n)]):
                     if scores.fused[n] > 0 and (asked.as_of is None or said.at <= asked.as_of):
                         hits.append(_evidence_hit(said, _steady(scores.fused[n] * scale), scores, n))
                 if len(hits) == asked.limit and not asked.explain:
@@ -272,6 +245,12 @@ def _checked_sources(sources: Iterable[str]) -> list[str]:
 def _searchable(query: str) -> str:
     """The query without what cannot be searched (NUL, lone surrogates), not longer than a question is."""
     return query[:MAX_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def _allows(asked: Question, scope: Scope, reach: str | None) -> bool:
+    """Whether records of this owner and reach may be read and fit here."""
+    thread_id = asked.thread_id or NO_THREAD
+    return is_reached(reach, scope, asked.identity, thread_id=thread_id, scopes=asked.scopes, now=asked.now)
 
 
 def _may_use(asked: Question, stored: Stored) -> bool:
@@ -305,8 +284,11 @@ def _steady(score: np.float32) -> float:
 
 def _descending(values: np.ndarray[Any, np.dtype[np.float32]], most: int) -> list[int]:
     """The positions of the highest values, the highest first; equal ones in their order."""
-    found: list[int] = np.argsort(-values, kind="stable")[:most].tolist()
-    return found
+    if most >= len(values):
+        return [int(n) for n in np.argsort(-values, kind="stable")]
+    least = np.partition(values, len(values) - most)[len(values) - most]
+    above, ties = np.flatnonzero(values > least), np.flatnonzero(values == least)
+    return [int(n) for n in (*above[np.argsort(-values[above], kind="stable")], *ties[: most - len(above)])]
 
 
 def _best(scores: Scores, most: int, *, far: int = 0) -> list[int]:
@@ -323,16 +305,13 @@ def _best(scores: Scores, most: int, *, far: int = 0) -> list[int]:
 
 def _weighed(
     asked: Question,
-    corpus: Corpus,
     scores: Scores,
-    chosen: Sequence[int],
+    wanted: dict[str, int],
     linked: dict[str, str],
     readable: dict[str, Record],
     dropped: list[Hit],
 ) -> Found:
-    """The candidates as hits, best first, without near-duplicates."""
-    positions = {id: n for n, id in enumerate(corpus.ids)} if linked else {}
-    wanted = {corpus.ids[n]: n for n in chosen} | {id: positions[id] for id in linked if id in positions}
+    """The candidates as hits, best first, without near-duplicates. `wanted`: where each stands in `scores`."""
     records = [readable[id] for id in wanted if id in readable]
     named = entity_links(asked.text, records)
     candidates: dict[str, Candidate] = {}

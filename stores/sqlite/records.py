@@ -59,7 +59,7 @@ class Records:
         if known is not None:
             return known
         fresh = [change.record for change in changes if change.record and change.record.status in READABLE]
-        prepared = self._indexer.prepare([document_of(record) for record in fresh])
+        prepared = self._indexer.prepare([document_of(record, identity.user) for record in fresh])
         with self._database.write() as connection:
             known = _receipt(connection, identity, "key", key)
             if known is not None:

@@ -118,7 +118,7 @@ class Reindexer:
             return self._transcripts.documents(connection, ids)
         condition = f"{ALL_IN_USE} AND records.id IN (SELECT value FROM json_each(:ids))"
         found = self._rows.find(connection, condition, {"ids": json.dumps(list(ids))})
-        return [document_of(stored.record) for stored in found]
+        return [document_of(stored.record, stored.author) for stored in found]
 
     # ------------------------------------------------------------------------------------------------------- the rows
 
@@ -150,7 +150,10 @@ class Reindexer:
         """Build these spaces (or all) from what they are derived from; returns those that were written to meanwhile."""
         prepare = prepare or partial(self._indexer.prepare, patient=True)
         with self._database.read() as connection:
-            versions = {str(space): version for space, version in connection.execute("SELECT * FROM search_versions")}
+            versions = {
+                str(space): version
+                for space, version in connection.execute("SELECT space, version FROM search_versions")
+            }
         documents: dict[str, list[Document]] = {space: [] for space in {*versions, *(only or ())}}
         for space, batch in self._all():
             documents.setdefault(space, []).extend(batch)
@@ -180,5 +183,5 @@ class Reindexer:
         spaces: dict[str, list[Document]] = {}
         with self._database.read() as connection:
             for tenant, stored in stored_records(connection, f"{ALL_IN_USE} ORDER BY recorded_at, id"):
-                spaces.setdefault(space_of(tenant, stored.record), []).append(document_of(stored.record))
+                spaces.setdefault(space_of(tenant, stored.record), []).append(document_of(stored.record, stored.author))
         return spaces

@@ -15,9 +15,10 @@ from pydantic_core import PydanticSerializationError
 
 from everthread.errors import UsageError
 from everthread.stores.access import grants
+from everthread.stores.encoding import Bounds, Document
 from everthread.stores.identity import Identity, Owner
+from everthread.stores.reach import reach_of
 from everthread.stores.record import Record
-from everthread.stores.scoring import Document
 from everthread.stores.sqlite.search import record_space
 from everthread.stores.sqlite.times import micros, moment
 from everthread.stores.text import normalise
@@ -28,6 +29,7 @@ __all__ = [
     "PERMITTED",
     "Rows",
     "Stored",
+    "bounds_of",
     "columns_of",
     "document_of",
     "permission",
@@ -96,10 +98,17 @@ def space_of(tenant: str, record: Record) -> str:
     return record_space(tenant, record.scope.owner, record.scope.owner_id)
 
 
-def document_of(record: Record) -> Document:
+def document_of(record: Record, author: str) -> Document:
     """What of a record is searched: its statement with its tags, and the day it was observed."""
     text = f"{record.statement}\n{' '.join(record.tags)}" if record.tags else record.statement
-    return Document(record.id, text, date=record.valid_from or record.provenance.observed_at)
+    date = record.valid_from or record.provenance.observed_at
+    return Document(record.id, text, date=date, bounds=bounds_of(record, author))
+
+
+def bounds_of(record: Record, author: str) -> Bounds:
+    """When and for whom a record may be used, as its row in the search index says it."""
+    ends = [micros(end) for end in (record.valid_to, record.expires_at) if end is not None]
+    return Bounds(micros(record.valid_from), min(ends, default=None), reach_of(record, author))
 
 
 def permission(

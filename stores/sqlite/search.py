@@ -6,33 +6,57 @@ may read, so another tenant's rows can neither be found nor change a statistic (
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
-from everthread.stores.identity import Identity, encode_label
-from everthread.stores.scoring import Corpus, without_vectors
+from everthread.stores.encoding import Bounds, without_vectors
+from everthread.stores.identity import Identity, Scope, encode_label
+from everthread.stores.scoring import Corpus
+from everthread.stores.segments import Indexed
 from everthread.stores.sqlite.database import one
 
 __all__ = ["SearchIndex", "SearchRow", "evidence_space", "is_evidence_space", "record_space"]
 
 
 PUT = """
-INSERT INTO search (space, grp, seq, id, speaker, blob, embedder) VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO search (space, seq, grp, id, speaker, since, until, reach, embedder, blob)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (space, id) DO UPDATE SET
-    grp = excluded.grp, speaker = excluded.speaker, blob = excluded.blob, embedder = excluded.embedder
+    seq = excluded.seq, place = coalesce(place, seq), grp = excluded.grp, speaker = excluded.speaker,
+    since = excluded.since, until = excluded.until, reach = excluded.reach, embedder = excluded.embedder,
+    blob = excluded.blob
+"""
+REPLACES = """
+SELECT EXISTS (SELECT 1 FROM json_each(?2) AS fresh JOIN search ON search.space = ?1 AND search.id = fresh.value)
 """
 
-ROWS = "SELECT id, grp, speaker, blob, embedder FROM search WHERE space = ? ORDER BY grp, seq"
+ROWS = """
+SELECT id, grp, speaker, blob, seq, coalesce(place, seq), since, until, reach, embedder
+FROM search WHERE space = ? AND seq > ? ORDER BY seq
+"""
+STANDING = "SELECT json_group_array(seq) FROM search WHERE space = ?"
 OTHERS = "SELECT number FROM embedders WHERE id <> ?"
+VERSIONS = """
+SELECT space, version, removed FROM search_versions WHERE space IN (SELECT value FROM json_each(?))
+"""
 
 RAISE_VERSION = """
 INSERT INTO search_versions (space, version) VALUES (?1, ?2)
-ON CONFLICT (space) DO UPDATE SET version = version + ?2 RETURNING version
+ON CONFLICT (space) DO UPDATE SET version = version + ?2, removed = iif(?3, version + ?2, removed) RETURNING version
 """
+
+CACHE_BYTES = 128 * 2**20
+"""What a store keeps of its spaces in memory: some 300,000 records of 200 characters with a vector of 256 numbers."""
+ENTRY_BYTES = 16_384
+"""What a kept space takes besides its rows."""
 
 
 class SearchRow(NamedTuple):
@@ -45,9 +69,11 @@ class SearchRow(NamedTuple):
     speaker: str | None
     """Who said it."""
     blob: bytes
-    """What `scoring.encode` returned."""
+    """What `encoding.encode` returned."""
     embedder: int = 0
     """Number of the embedder whose vectors it has; 0 while it has none: a job adds them."""
+    bounds: Bounds = Bounds()
+    """When and for whom it holds."""
 
 
 def record_space(tenant: str, owner: str, owner_id: str) -> str:
@@ -65,105 +91,170 @@ def is_evidence_space(space: str) -> bool:
     return space.split("/")[1] == "evidence"
 
 
-class Kept(NamedTuple):
-    """What is kept in memory of some spaces."""
+class Space(NamedTuple):
+    """One space as it is kept in memory."""
+
+    version: int
+    """Its version when it was read."""
+    corpus: Corpus
+    """Everything in it."""
+
+
+class Joined(NamedTuple):
+    """What was searched last of some spaces."""
 
     versions: tuple[int, ...]
-    """The spaces' versions when they were read."""
     whole: Corpus
-    """Everything in them."""
-    only: frozenset[str] | None = None
-    """What it was narrowed to last."""
+    mask: NDArray[np.bool_] | None = None
+    """What it was narrowed to last; None for nothing."""
     narrowed: Corpus | None = None
     """That part of it."""
+
+
+Allows = Callable[[Scope, str | None], bool]
+"""Whether records of an owner and a reach may be seen; see `reach.is_reached`."""
 
 
 class SearchIndex:
     """Reads and writes search rows inside the caller's transaction, and keeps the corpora searched last in memory.
 
-    The cache holds at most `cache_rows` rows (some 4 KB each with vectors) and is checked against the spaces' versions
-    at each use, so that it never answers with what another process has changed.
+    What is kept takes at most `cache_bytes` (or is one space that is larger) and is checked against the spaces'
+    versions at each use, so that it never answers with what another process has changed. Of a space that is kept, only
+    the rows that are new are read.
 
     `embedder_id`: whose vectors to compare; rows with those of another are searched by their words alone.
     """
 
-    def __init__(self, embedder_id: str | None = None, *, cache_rows: int = 50_000) -> None:
+    def __init__(self, embedder_id: str | None = None, *, cache_bytes: int = CACHE_BYTES) -> None:
         self._embedder_id = embedder_id
-        self._limit = cache_rows
-        self._cache: OrderedDict[tuple[str, ...], Kept] = OrderedDict()
+        self._limit = cache_bytes
+        self._cache: OrderedDict[str | tuple[str, ...], Space | Joined] = OrderedDict()
+        self._sizes: dict[str | tuple[str, ...], int] = {}
+        self._bytes = 0
         self._lock = threading.Lock()
+
+    # ---------------------------------------------------------------------------------------------------------- write
 
     def put(self, connection: apsw.Connection, space: str, rows: Sequence[SearchRow]) -> None:
         """Add rows at the end of their groups; a row whose id is there already is replaced where it stands."""
-        last = self._raise_version(connection, space, len(rows))
+        if not rows:
+            return
+        replaces = one(connection, REPLACES, space, json.dumps([row.id for row in rows]))
+        first = self._raise_version(connection, space, len(rows), removes=replaces) - len(rows) + 1
         connection.executemany(
             PUT,
             [
-                (space, row.group, last - len(rows) + number, row.id, row.speaker, row.blob, row.embedder)
-                for number, row in enumerate(rows, start=1)
+                (space, seq, row.group, row.id, row.speaker, *row.bounds, row.embedder, row.blob)
+                for seq, row in enumerate(rows, start=first)
             ],
         )
 
     def delete(self, connection: apsw.Connection, space: str, ids: Iterable[str]) -> int:
         """Remove rows by id; returns how many there were."""
-        self._raise_version(connection, space, 1)
+        self._raise_version(connection, space, 1, removes=True)
         before = connection.total_changes()
         connection.executemany("DELETE FROM search WHERE space = ? AND id = ?", [(space, id) for id in ids])
         return connection.total_changes() - before
 
     def clear(self, connection: apsw.Connection, space: str) -> None:
         """Remove every row of a space."""
-        self._raise_version(connection, space, 1)
+        self._raise_version(connection, space, 1, removes=True)
         connection.execute("DELETE FROM search WHERE space = ?", (space,))
 
     def version(self, connection: apsw.Connection, space: str) -> int:
         """The space's version: another one means that a row was put or deleted; 0 before the first."""
         return one(connection, "SELECT version FROM search_versions WHERE space = ?", space) or 0
 
-    def _raise_version(self, connection: apsw.Connection, space: str, by: int) -> int:
+    def _raise_version(self, connection: apsw.Connection, space: str, by: int, *, removes: bool) -> int:
         """The space's version after raising it; versions are never used twice, so they number the rows too."""
-        version: int = one(
-            connection,
-            RAISE_VERSION,
-            space,
-            by,
-        )
+        version: int = one(connection, RAISE_VERSION, space, by, removes)
         return version
 
+    # ----------------------------------------------------------------------------------------------------------- read
+
     def corpus(
-        self, connection: apsw.Connection, spaces: Sequence[str], *, only: frozenset[str] | None = None
+        self, connection: apsw.Connection, spaces: Sequence[str], *, allows: Allows | None = None, now: int = 0
     ) -> Corpus:
-        """The texts of these spaces, grouped, each group in the order it was written; with `only`, those ids alone.
+        """The texts of these spaces, each space in the order it was written; with `allows`, those alone that hold now
+        (microseconds since 1970) and whose reach it allows.
 
         Statistics are those of the texts that are in it, and of no others. Not to be called inside a transaction that
         has written: what is rolled back would stay in the cache.
         """
-        key, versions = tuple(spaces), tuple(self.version(connection, space) for space in spaces)
+        joined = self._joined(connection, spaces)
+        if allows is None:
+            return joined.whole
+        mask = joined.whole.holding(lambda reach: _allows(allows, reach), now)
+        if mask.all():
+            return joined.whole
+        if joined.mask is None or joined.narrowed is None or not np.array_equal(joined.mask, mask):
+            joined = joined._replace(mask=mask, narrowed=joined.whole.subset(mask))
+        self._keep(tuple(spaces), joined, 2 * joined.whole.derived_nbytes)
+        return joined.narrowed or joined.whole
+
+    def _joined(self, connection: apsw.Connection, spaces: Sequence[str]) -> Joined:
+        """The spaces as one corpus, each brought up to date."""
+        found = {str(space): numbers for space, *numbers in connection.execute(VERSIONS, (json.dumps(list(spaces)),))}
+        there = [space for space in spaces if space in found]
+        corpora = [self._space(connection, space, *found[space]).corpus for space in there]
+        key, versions = tuple(spaces), tuple(found[space][0] if space in found else 0 for space in spaces)
         with self._lock:
             kept = self._cache.get(key)
-        if kept is None or kept.versions != versions:
-            rows = (row for space in spaces for row in self._rows(connection, space))
-            kept = Kept(versions, Corpus.from_rows(rows, known=kept.whole if kept else None))
-        if only is not None and kept.only != only:
-            mask = [id in only for id in kept.whole.ids]
-            kept = kept._replace(only=only, narrowed=kept.whole if all(mask) else kept.whole.subset(mask))
-        self._keep(key, kept)
-        return kept.whole if only is None or kept.narrowed is None else kept.narrowed
+        if isinstance(kept, Joined) and kept.versions == versions:
+            return kept
+        joined = Joined(versions, Corpus.joined([corpus for corpus in corpora if len(corpus)]))
+        self._keep(key, joined, joined.whole.derived_nbytes)
+        return joined
 
-    def _rows(self, connection: apsw.Connection, space: str) -> Iterator[tuple[str, str, str | None, bytes]]:
-        """A space's rows, without the vectors that cannot be compared."""
+    def _space(self, connection: apsw.Connection, space: str, version: int, removed: int) -> Space:
+        """One space: as it is kept, with what is new, or read whole."""
+        with self._lock:
+            kept = self._cache.get(space)
+        if not isinstance(kept, Space) or kept.version > version:
+            kept = Space(0, Corpus.from_rows(()))
+        if kept.version < version:
+            standing = None
+            if removed > kept.version and len(kept.corpus):
+                standing = np.isin(kept.corpus.seqs(), np.array(json.loads(one(connection, STANDING, space)), np.int64))
+            rows = list(self._rows(connection, space, kept.version))
+            kept = Space(version, kept.corpus.plus(rows, kept=standing))
+        self._keep(space, kept, kept.corpus.nbytes + kept.corpus.derived_nbytes)
+        return kept
+
+    def _rows(self, connection: apsw.Connection, space: str, after: int) -> Iterator[Indexed]:
+        """A space's rows that were written after a version, without the vectors that cannot be compared."""
         others = {number for (number,) in connection.execute(OTHERS, (self._embedder_id,))}
-        for id, group, speaker, blob, embedder in connection.execute(ROWS, (space,)):
-            yield id, group, speaker, without_vectors(blob) if embedder in others else blob
+        for id, group, speaker, blob, seq, place, since, until, reach, embedder in connection.execute(
+            ROWS, (space, after)
+        ):
+            compared = without_vectors(blob) if embedder in others else blob
+            yield Indexed(id, group, speaker, compared, seq, place, since, until, f"{space} {reach or ''}")
 
-    def _keep(self, key: tuple[str, ...], kept: Kept) -> None:
+    def _keep(self, key: str | tuple[str, ...], kept: Space | Joined, size: int) -> None:
         with self._lock:
             self._cache[key] = kept
             self._cache.move_to_end(key)
-            while len(self._cache) > 1 and sum(len(held.whole) for held in self._cache.values()) > self._limit:
-                self._cache.popitem(last=False)
+            self._bytes += size + ENTRY_BYTES - self._sizes.get(key, 0)
+            self._sizes[key] = size + ENTRY_BYTES
+            while len(self._cache) > 1 and self._bytes > self._limit:
+                oldest, _ = self._cache.popitem(last=False)
+                self._bytes -= self._sizes.pop(oldest)
+
+    @property
+    def nbytes(self) -> int:
+        """What is kept, in bytes."""
+        return self._bytes
 
     def forget(self) -> None:
         """Empty the cache: after an erasure nothing of it stays in this process's memory."""
         with self._lock:
             self._cache.clear()
+            self._sizes.clear()
+            self._bytes = 0
+
+
+def _allows(allows: Allows, reach: str) -> bool:
+    """Ask about a reach as `_rows` has written it: behind its space, which says whose it is."""
+    space, said = reach.split(" ", 1)
+    _, _, owner, owner_id = space.split("/")
+    return allows(Scope(owner=owner, owner_id=unquote(owner_id)), said or None)  # type: ignore[arg-type]

@@ -1,0 +1,155 @@
+"""One document as the search index keeps it: a small blob of hashed terms and int8 vectors, the same on every backend.
+
+No word can be read from a blob. `encode` makes one, `segments.Segment` reads many at once.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everthread.errors import StoreError
+from everthread.stores.text import cjk_share, terms
+
+__all__ = ["HEAD", "VERSION", "Bounds", "Document", "encode", "is_cjk", "pieces", "term_hash", "without_vectors"]
+
+CJK_TEXT = 0.3
+"""Above this share of CJK characters a text counts as CJK."""
+CHUNK = 100
+"""Characters of a piece to embed: whole sentences up to this length."""
+MAX_PIECES = 64
+"""Pieces of one document; a long one is cut into longer pieces."""
+MAX_EMBEDDED = 128_000
+"""Characters of one document that are embedded; what lies beyond is found by keywords only."""
+MAX_INDEXED = 1_000_000
+"""Characters of one document that the keyword index takes."""
+
+
+class Bounds(NamedTuple):
+    """When and for whom a document holds; without any, always and for all who read its space."""
+
+    since: int | None = None
+    """From when, in microseconds since 1970."""
+    until: int | None = None
+    """Until when, exclusive."""
+    reach: str | None = None
+    """For whom, as `reach.reach_of` says it."""
+
+
+class Document(NamedTuple):
+    """What is indexed: a record's statement, or one message."""
+
+    id: str
+    text: str
+    speaker: str | None = None
+    date: datetime | None = None
+    group: str = ""
+    """The thread of a message; documents of a group arrive in their order. Empty: stands for itself."""
+    bounds: Bounds = Bounds()
+    """When and for whom it holds; not part of what is encoded."""
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；\n])\s*")
+
+
+def pieces(document: Document) -> list[str]:
+    """The texts to embed, in order: chunks of whole sentences, each prefixed by the speaker. At least one."""
+    text = document.text[:MAX_EMBEDDED]
+    # two pieces in a row are longer than `size` together, so there are never more than MAX_PIECES
+    size = max(CHUNK, len(text) // (MAX_PIECES // 2 - 1) + 1)
+    prefix = f"{document.speaker}: " if document.speaker else ""
+    return [prefix + chunk for chunk in _chunks(text, size)]
+
+
+def _chunks(text: str, size: int) -> list[str]:
+    """Whole sentences up to `size` characters; a sentence above twice that is cut."""
+    chunks: list[str] = []
+    current = ""
+    for sentence in _SENTENCE_END.split(text):
+        if current and len(current) + len(sentence) > size:
+            chunks.append(current)
+            current = ""
+        current = f"{current} {sentence}" if current and sentence else current + sentence
+        while len(current) > 2 * size:
+            chunks.append(current[:size])
+            current = current[size:]
+    chunks.append(current)
+    return [chunk for chunk in chunks if chunk.strip()] or [" "]
+
+
+@lru_cache(maxsize=100_000)
+def term_hash(term: str) -> int:
+    """A stable 32-bit id of a term: the same in every process and on every backend."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
+
+
+MONTHS = (
+    "January February March April May June July August September October November December"  # as people ask
+).split()
+
+
+def date_terms(date: datetime) -> list[str]:
+    """The terms by which people ask for a day: 8 May 2023. The clock time is noise."""
+    return terms(f"{date.day} {MONTHS[date.month - 1]} {date.year}")
+
+
+VERSION = 1
+HEAD = struct.Struct("<B?HHHII")
+"""version, is it CJK, date terms, pieces, dimensions, body terms, length of the body in terms."""
+
+
+def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
+    """The document as its index keeps it: hashed terms with counts (body and date apart) and int8 vectors.
+
+    `vectors` are the rows of `pieces(document)`, in order, or None when they are not there (yet). No word can be read
+    from a blob. The first byte is the format's version.
+    """
+    words = terms(f"{document.speaker or ''} {document.text[:MAX_INDEXED]}")
+    body = Counter(map(term_hash, words))
+    date = Counter(map(term_hash, date_terms(document.date))) if document.date else Counter[int]()
+    rows = (
+        np.zeros((0, 0), np.float32) if vectors is None else np.asarray(vectors, np.float32).reshape(len(vectors), -1)
+    )
+    lengths = np.minimum(65_535, [len(piece) for piece in pieces(document)]) if len(rows) else np.zeros(0)
+    if len(lengths) != len(rows):
+        raise ValueError(f"{len(rows)} vectors for {len(lengths)} pieces of {document.id}")
+    scale = np.abs(rows).max(axis=1, initial=1e-9) / 127
+    return b"".join(
+        (
+            HEAD.pack(VERSION, is_cjk(document.text), len(date), len(rows), rows.shape[1], len(body), len(words)),
+            np.fromiter(body.keys(), "<u4", len(body)).tobytes(),
+            np.fromiter(date.keys(), "<u4", len(date)).tobytes(),
+            scale.astype("<f4").tobytes(),
+            np.minimum(65_535, np.fromiter(body.values(), np.int64, len(body))).astype("<u2").tobytes(),
+            np.fromiter(date.values(), "<u2", len(date)).tobytes(),
+            lengths.astype("<u2").tobytes(),
+            np.rint(rows / scale[:, None]).astype(np.int8).tobytes(),
+        )
+    )
+
+
+def without_vectors(blob: bytes) -> bytes:
+    """A blob of `encode` as if its vectors were not there; StoreError when it is damaged."""
+    try:
+        version, cjk, dates, count, _dims, body, length = HEAD.unpack_from(blob)
+        if version != VERSION:
+            raise ValueError(f"format {version} instead of {VERSION}")
+    except (struct.error, ValueError) as error:
+        raise StoreError(f"an index row cannot be read ({error}); rebuild the index") from error
+    terms_end = HEAD.size + 4 * (body + dates)
+    counts = terms_end + 4 * count
+    words = blob[HEAD.size : terms_end] + blob[counts : counts + 2 * (body + dates)]
+    return HEAD.pack(version, cjk, dates, 0, 0, body, length) + words
+
+
+def is_cjk(text: str) -> bool:
+    """Whether a text counts as Chinese, Japanese or Korean."""
+    return cjk_share(text) > CJK_TEXT

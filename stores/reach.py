@@ -1,0 +1,59 @@
+"""For whom a record in the search index holds: what of a record decides that, as a short text beside its row.
+
+Few records are narrowed at all, and those that are share few reaches: a search judges each reach once, not each record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from everthread.stores.access import may_read, narrows, unfit
+from everthread.stores.identity import Identity, Scope, Within
+from everthread.stores.record import Governance, Record
+
+__all__ = ["is_reached", "reach_of"]
+
+
+def reach_of(record: Record, author: str) -> str | None:
+    """What narrows the record within its owner's memory, times aside; None for nothing."""
+    narrowed = {
+        "within": record.scope.within.model_dump(exclude_none=True),
+        "readers": record.governance.readable_by,
+        "environment": record.environment,
+        "agent": record.agent_family,
+        "versions": record.agent_versions,
+        "author": author if record.scope.owner == "session" else None,
+    }
+    said = {name: value for name, value in narrowed.items() if value}
+    return json.dumps(said, sort_keys=True) if said else None
+
+
+def is_reached(
+    reach: str | None,
+    scope: Scope,
+    identity: Identity,
+    *,
+    thread_id: str,
+    scopes: Sequence[Scope] | None,
+    now: datetime,
+) -> bool:
+    """Whether records of this owner and reach are for this identity, in a turn of that thread, and meant by `scopes`.
+
+    The rules are those that the record itself is asked by afterwards (`access`): a record of nothing but its reach.
+    """
+    said = json.loads(reach) if reach else {}
+    record = Record.model_construct(
+        scope=scope.model_copy(update={"within": Within(**said.get("within", {}))}),
+        governance=Governance.model_construct(readable_by=tuple(said.get("readers", ()))),
+        environment=said.get("environment"),
+        agent_family=said.get("agent"),
+        agent_versions=said.get("versions"),
+        status="active",
+    )
+    return (
+        may_read(identity, record, author=said.get("author", ""), thread_id=thread_id)
+        and unfit(record, identity, now) is None
+        and narrows(scopes, record.scope)
+    )
