@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -221,9 +221,8 @@ class Commit:
 
     def finish(self, decisions: Sequence[Decision], rows: Sequence[SearchRow]) -> None:
         """Bring the search index, the outbox and the audit log to what the changes have left."""
-        by_id = {row.id: row for row in rows}
-        for id, stored in self._after.items():
-            self._sync(self._before.get(id), stored, by_id.get(id))
+        self._index_changes({row.id: row for row in rows})
+        for stored in self._after.values():
             if stored.record.status != "pending":
                 outbox.append(
                     self._connection,
@@ -236,18 +235,26 @@ class Commit:
         detail = {"receipt": self._receipt_id, "decisions": written}
         audit.append(self._connection, self._identity, "write", detail, at=self._now)
 
-    def _sync(self, before: Record | None, stored: Stored, row: SearchRow | None) -> None:
-        """One record's row in the index: there while it is in use, in the space of its scope."""
-        tenant, after = self._identity.tenant, stored.record
-        space = space_of(tenant, after)
-        if before is not None and before.status in READABLE:
-            old = space_of(tenant, before)
-            if after.status not in READABLE or old != space:
-                self._index.delete(self._connection, old, [after.id])
-        if after.status in READABLE and row is not None:
-            # what was prepared has no retention yet, and not the author of what is revised
-            bounds = bounds_of(after, stored.author)
-            self._index.put(self._connection, space, [row._replace(bounds=bounds)])
+    def _index_changes(self, rows: Mapping[str, SearchRow]) -> None:
+        """The index rows of what was written: there while a record is in use, in the space of its scope."""
+        tenant = self._identity.tenant
+        gone: dict[str, list[str]] = {}
+        put: dict[str, list[SearchRow]] = {}
+        for id, stored in self._after.items():
+            before, after = self._before.get(id), stored.record
+            space = space_of(tenant, after)
+            if before is not None and before.status in READABLE:
+                old = space_of(tenant, before)
+                if after.status not in READABLE or old != space:
+                    gone.setdefault(old, []).append(id)
+            if after.status in READABLE and id in rows:
+                # what was prepared has no retention yet, and not the author of what is revised
+                row = rows[id]._replace(bounds=bounds_of(after, stored.author))
+                put.setdefault(space, []).append(row)
+        for space, ids in gone.items():
+            self._index.delete(self._connection, space, ids)
+        for space, fresh in put.items():
+            self._index.put(self._connection, space, fresh)
 
     def _decided(self, change: Change, outcome: Any, record: Record | None = None) -> Decision:
         target = change.target if record is None or change.target != record.id else None

@@ -33,7 +33,7 @@ WHERE revisions.id = ? ORDER BY revisions.revision
 """
 OF_STATUS = "records.status IN (SELECT value FROM json_each(:statuses))"
 OF_KEY = "records.subject = :subject AND records.predicate = :predicate"
-BY_IDS = "records.tenant = :tenant AND records.id IN (SELECT value FROM json_each(:ids))"
+BY_IDS = "+records.tenant = :tenant AND records.id IN (SELECT value FROM json_each(:ids))"
 
 
 class Records:

@@ -136,17 +136,20 @@ def save(connection: apsw.Connection, tenant: str, stored: Stored, *, actor: str
     connection.execute(SAVE, row)
     connection.execute(SAVE_REVISION, row | {"actor": actor, "receipt": receipt, "reason": reason})
     record = stored.record
-    connection.execute("DELETE FROM relations WHERE id = ?", (record.id,))
-    connection.executemany(
-        "INSERT INTO relations (id, kind, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        [(record.id, relation.kind, relation.target) for relation in record.relations],
-    )
+    if record.revision > 1:
+        connection.execute("DELETE FROM relations WHERE id = ?", (record.id,))
+    if record.relations:
+        connection.executemany(
+            "INSERT INTO relations (id, kind, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(record.id, relation.kind, relation.target) for relation in record.relations],
+        )
 
 
 def body_of(record: Record) -> str:
-    """The record as JSON, without what is counted in columns of its own. UsageError for text that no UTF-8 can hold."""
+    """The record as JSON, without what is counted in columns of its own and without defaults, a third of it. UsageError
+    for text that no UTF-8 can hold."""
     try:
-        return record.model_dump_json(exclude_none=True, exclude={"usage_count", "last_used_at"})
+        return record.model_dump_json(exclude_defaults=True, exclude={"usage_count", "last_used_at"})
     except PydanticSerializationError as error:
         raise UsageError(f"record {record.id} holds text that is not valid Unicode (a lone surrogate)") from error
 
@@ -214,7 +217,8 @@ class Rows:
 
     def several(self, connection: apsw.Connection, tenant: str, ids: Iterable[str]) -> dict[str, Stored]:
         """Records of this tenant by id; those that do not exist are left out."""
-        condition = "tenant = :tenant AND id IN (SELECT value FROM json_each(:ids))"
+        # + keeps SQLite from walking the whole tenant by an index
+        condition = "+tenant = :tenant AND id IN (SELECT value FROM json_each(:ids))"
         found = self.find(connection, condition, {"tenant": tenant, "ids": json.dumps(list(ids))})
         return {stored.record.id: stored for stored in found}
 

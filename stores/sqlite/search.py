@@ -35,9 +35,11 @@ ON CONFLICT (space, id) DO UPDATE SET
     blob = excluded.blob
 """
 REPLACES = """
-SELECT EXISTS (SELECT 1 FROM json_each(?2) AS fresh JOIN search ON search.space = ?1 AND search.id = fresh.value)
+SELECT EXISTS (
+    SELECT 1 FROM json_each(?2) AS fresh CROSS JOIN search
+    ON search.space = ?1 AND search.id = CAST(fresh.value AS TEXT)
+)
 """
-
 ROWS = """
 SELECT id, grp, speaker, blob, seq, coalesce(place, seq), since, until, reach, embedder
 FROM search WHERE space = ? AND seq > ? ORDER BY seq
