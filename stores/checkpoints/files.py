@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from everthread.errors import StoreError, UsageError
-from everthread.stores.files import make_private
+from everthread.stores.files import make_private, patiently
 
 FILE_NAME = "threads.db"
 
@@ -64,12 +64,17 @@ def connect(path: str, *, synchronous: str, busy_timeout: float) -> sqlite3.Conn
         connection = sqlite3.connect(path, timeout=busy_timeout, check_same_thread=False, isolation_level=None)
         try:
             _check_ownership(connection, path)
-            for pragma in ("journal_mode=WAL", f"synchronous={synchronous}", "secure_delete=ON", "temp_store=MEMORY"):
+            patiently(busy_timeout, _is_busy, lambda: connection.execute("PRAGMA journal_mode=WAL"))
+            for pragma in (f"synchronous={synchronous}", "secure_delete=ON", "temp_store=MEMORY"):
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:
             connection.close()
             raise
     return connection
+
+
+def _is_busy(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _check_ownership(connection: sqlite3.Connection, path: str) -> None:

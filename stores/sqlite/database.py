@@ -20,7 +20,7 @@ import apsw
 import sqlite_vec
 
 from everthread.errors import StoreError, UsageError
-from everthread.stores.files import make_private
+from everthread.stores.files import make_private, patiently
 
 APPLICATION_ID = 0x65767468
 """`evth`, in the file's header: tells our files from others'."""
@@ -82,8 +82,12 @@ class Database:
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
+            patiently(
+                self._timeout / 1000,
+                lambda error: isinstance(error, apsw.BusyError),
+                lambda: connection.execute("PRAGMA journal_mode=WAL").fetchall(),
+            )
             for pragma in (
-                "journal_mode=WAL",
                 f"synchronous={self._synchronous}",
                 "secure_delete=ON",
                 "foreign_keys=ON",
@@ -93,9 +97,11 @@ class Database:
         return connection
 
     def _check_ownership(self, connection: apsw.Connection) -> None:
-        found = one(connection, "PRAGMA application_id")
-        tables = one(connection, "SELECT count(*) FROM sqlite_schema")
-        if found != APPLICATION_ID and tables:
+        # In one statement: another process may be making the file at this moment.
+        found = connection.execute(
+            "SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id"
+        ).fetchone()
+        if found is not None and found[0] != APPLICATION_ID and found[1]:
             raise UsageError(f"{self.path} is a SQLite database of another program; choose another home or file")
 
     def _migrate(self, connection: apsw.Connection) -> None:

@@ -182,10 +182,9 @@ TESTS = str(Path(__file__).parent.parent)
 
 def test_two_processes_open_and_write_one_new_file(file: Path, ana: Identity) -> None:
     writers = [python(KEEP, str(file), TESTS, name, "40") for name in ("a", "b")]
-    assert [writer.wait() for writer in writers] == [0, 0]
     for writer in writers:
-        assert writer.stdout is not None
-        writer.stdout.close()
+        writer.communicate()
+    assert [writer.returncode for writer in writers] == [0, 0]
     with opened(file) as store:
         assert len(store.records(ana)) == 80
         assert all(finding.ok for finding in store.doctor())

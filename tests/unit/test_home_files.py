@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -35,3 +38,23 @@ def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     for open_it in (open_store, open_checkpointer):
         with pytest.raises(StoreError, match="choose another home"):
             open_it(f"sqlite:{tmp_path}/file/home")
+
+
+OPEN_AT = """
+import sys, time
+from everthread.stores import open_checkpointer, open_store
+time.sleep(max(0, float(sys.argv[2]) - time.time()))
+with open_store(sys.argv[1], embedder="none"), open_checkpointer(sys.argv[1]):
+    pass
+"""
+
+
+def test_many_processes_may_make_one_home_at_the_same_moment(tmp_path: Path) -> None:
+    moment = str(time.time() + 1)
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPEN_AT, f"sqlite:{tmp_path}", moment], stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
+    assert [process.communicate()[1] for process in processes] == [""] * 4
