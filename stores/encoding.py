@@ -96,12 +96,38 @@ MONTHS = (
 ).split()
 
 
-def date_terms(date: datetime) -> list[str]:
-    """The terms by which people ask for a day: 8 May 2023. The clock time is noise."""
-    return terms(f"{date.day} {MONTHS[date.month - 1]} {date.year}")
+def _said(date: datetime) -> str:
+    """A day as people ask for it: 8 May 2023. The clock time is noise."""
+    return f"{date.day} {MONTHS[date.month - 1]} {date.year}"
+
+
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+
+
+@lru_cache(maxsize=100_000)
+def _word_hash(word: str) -> int:
+    """The hash of an ASCII word's one term."""
+    return term_hash(terms(word)[0])
+
+
+def _counts(text: str) -> dict[int, int]:
+    """How often each term occurs, by its hash, in the order of first occurrence."""
+    counts: dict[int, int] = {}
+    # the same terms either way; of plain text each different word is looked at once
+    if text.isascii():
+        for word, count in Counter(_ASCII_WORD.findall(text.lower())).items():
+            hashed = _word_hash(word)
+            counts[hashed] = counts.get(hashed, 0) + count
+    else:
+        for term in terms(text):
+            hashed = term_hash(term)
+            counts[hashed] = counts.get(hashed, 0) + 1
+    return counts
 
 
 VERSION = 1
+MOST = 65_535
+"""What a count or a length can say in a blob."""
 HEAD = struct.Struct("<B?HHHII")
 """version, is it CJK, date terms, pieces, dimensions, body terms, length of the body in terms."""
 
@@ -112,24 +138,23 @@ def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
     `vectors` are the rows of `pieces(document)`, in order, or None when they are not there (yet). No word can be read
     from a blob. The first byte is the format's version.
     """
-    words = terms(f"{document.speaker or ''} {document.text[:MAX_INDEXED]}")
-    body = Counter(map(term_hash, words))
-    date = Counter(map(term_hash, date_terms(document.date))) if document.date else Counter[int]()
+    body = _counts(f"{document.speaker or ''} {document.text[:MAX_INDEXED]}")
+    date = _counts(_said(document.date)) if document.date else {}
     rows = (
         np.zeros((0, 0), np.float32) if vectors is None else np.asarray(vectors, np.float32).reshape(len(vectors), -1)
     )
-    lengths = np.minimum(65_535, [len(piece) for piece in pieces(document)]) if len(rows) else np.zeros(0)
+    lengths = np.minimum(MOST, [len(piece) for piece in pieces(document)]) if len(rows) else np.zeros(0)
     if len(lengths) != len(rows):
         raise ValueError(f"{len(rows)} vectors for {len(lengths)} pieces of {document.id}")
     scale = np.abs(rows).max(axis=1, initial=1e-9) / 127
     return b"".join(
         (
-            HEAD.pack(VERSION, is_cjk(document.text), len(date), len(rows), rows.shape[1], len(body), len(words)),
-            np.fromiter(body.keys(), "<u4", len(body)).tobytes(),
-            np.fromiter(date.keys(), "<u4", len(date)).tobytes(),
+            HEAD.pack(
+                VERSION, is_cjk(document.text), len(date), len(rows), rows.shape[1], len(body), sum(body.values())
+            ),
+            struct.pack(f"<{len(body) + len(date)}I", *body, *date),
             scale.astype("<f4").tobytes(),
-            np.minimum(65_535, np.fromiter(body.values(), np.int64, len(body))).astype("<u2").tobytes(),
-            np.fromiter(date.values(), "<u2", len(date)).tobytes(),
+            struct.pack(f"<{len(body) + len(date)}H", *(min(MOST, n) for n in (*body.values(), *date.values()))),
             lengths.astype("<u2").tobytes(),
             np.rint(rows / scale[:, None]).astype(np.int8).tobytes(),
         )
