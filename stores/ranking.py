@@ -56,6 +56,8 @@ AUTHORITY_TRUST: dict[Authority, float] = {
     Authority.POLICY: 1.0,
 }
 """The factor of each authority: trust weighs relevance, it never replaces it."""
+AUTHORITY_SHARE = {authority: authority.rank / (len(Authority) - 1) for authority in Authority}
+"""How far each authority settles a question, from 0 to 1."""
 
 
 def weigh(
@@ -94,7 +96,7 @@ def weigh(
         graph=graph,
         recency=recency,
         importance=record.importance,
-        authority=record.authority.rank / (len(Authority) - 1),
+        authority=AUTHORITY_SHARE[record.authority],
         task=task,
         contradiction=contradiction,
         staleness=staleness,
@@ -159,17 +161,19 @@ def collapse(
     """
     kept: list[tuple[Record, float]] = []
     dropped: list[Dropped] = []
-    seen: dict[tuple[object, ...], str] = {}
+    seen: dict[tuple[str, ...], list[Record]] = {}
     for record, score in ranked:
         if len(kept) == most:
             break
         keys = _keys(record)
-        same = next((seen[key] for key in keys if key in seen), None)
+        alike = (known for key in keys for known in seen.get(key, ()))
+        same = next((known for known in alike if _exact(known) == _exact(record)), None)
         if same is None:
-            seen.update((key, record.id) for key in keys)
+            for key in keys:
+                seen.setdefault(key, []).append(record)
             kept.append((record, score))
         else:
-            dropped.append(Dropped(record, score, f"says the same as {same}"))
+            dropped.append(Dropped(record, score, f"says the same as {same.id}"))
     return kept, dropped
 
 
@@ -187,15 +191,19 @@ _NEGATION = re.compile(
 _ARTICLES = frozenset({"a", "an", "the"})
 
 
-def _keys(record: Record) -> list[tuple[object, ...]]:
-    """What another record must share with this one to say the same."""
+def _keys(record: Record) -> list[tuple[str, ...]]:
+    """What another record must share with this one to say the same; whoever does is then looked at by `_exact`."""
     said = normalise(record.statement)
-    exact = (*sorted(_FIGURE.findall(said)), "|", *sorted(_NEGATION.findall(said)), _day(record))
-    keys: list[tuple[object, ...]] = [(*(word for word in _WORD.findall(said) if word not in _ARTICLES), *exact)]
+    keys = [tuple(word for word in _WORD.findall(said) if word not in _ARTICLES)]
     if record.subject and record.predicate and record.value:
-        fact = (normalise(part) for part in (record.subject, record.predicate, record.value))
-        keys.append((*fact, *exact))
+        keys.append(("\x00", *map(normalise, (record.subject, record.predicate, record.value))))
     return keys
+
+
+def _exact(record: Record) -> tuple[object, ...]:
+    """The numbers, dates and negations of a record, and the day of an episode."""
+    said = normalise(record.statement)
+    return (*sorted(_FIGURE.findall(said)), "|", *sorted(_NEGATION.findall(said)), _day(record))
 
 
 def _day(record: Record) -> str | None:

@@ -227,7 +227,7 @@ class Recaller:
             for n in _descending(scores.fused, asked.pool):
                 for said in self._transcripts.lookup(connection, [corpus.id(n)]):
                     if scores.fused[n] > 0 and (asked.as_of is None or said.at <= asked.as_of):
-                        hits.append(_evidence_hit(said, _steady(scores.fused[n] * scale), scores, n))
+                        hits.append(_evidence_hit(said, _steady(float(scores.fused[n]) * scale), scores, n))
                 if len(hits) == asked.limit and not asked.explain:
                     break
         return Found(hits, [])
@@ -276,10 +276,10 @@ def _links_between(records: dict[str, Record], best: Sequence[str]) -> dict[str,
     return links
 
 
-def _steady(score: np.float32) -> float:
+def _steady(score: float) -> float:
     """A score to four digits: the last bits depend on the order of the rows, and an index that was built again has
     another one."""
-    return round(float(score), 4)
+    return round(score, 4)
 
 
 def _descending(values: np.ndarray[Any, np.dtype[np.float32]], most: int) -> list[int]:
@@ -314,12 +314,16 @@ def _weighed(
     """The candidates as hits, best first, without near-duplicates. `wanted`: where each stands in `scores`."""
     records = [readable[id] for id in wanted if id in readable]
     named = entity_links(asked.text, records)
+    rows = list(wanted.values())
+    columns = (scores.relevance, scores.semantic, scores.keyword)
+    scored = dict(
+        zip(wanted, zip(*(map(_steady, column[rows].tolist()) for column in columns), strict=True), strict=True)
+    )
     candidates: dict[str, Candidate] = {}
     for record, graph in zip(records, named, strict=True):
-        n = wanted[record.id]
-        relevance = _steady(scores.relevance[n])
+        relevance, semantic, keyword = scored[record.id]
         brought_by = linked.get(record.id)
-        through = LINKED_SHARE * _steady(scores.relevance[wanted[brought_by]]) if brought_by in wanted else 0.0
+        through = LINKED_SHARE * scored[brought_by][0] if brought_by in scored else 0.0
         if through > relevance:
             relevance, graph = through, 1.0
         else:
@@ -327,8 +331,8 @@ def _weighed(
         weighed, signals = weigh(
             record,
             relevance=relevance,
-            semantic=_steady(scores.semantic[n]),
-            keyword=_steady(scores.keyword[n]),
+            semantic=semantic,
+            keyword=keyword,
             graph=graph,
             now=asked.now,
         )
@@ -387,7 +391,7 @@ def _likeness(keyword: float, semantic: float) -> Iterable[str]:
 
 
 def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int) -> Hit:
-    keyword, semantic = _steady(scores.keyword[n]), _steady(scores.semantic[n])
+    keyword, semantic = _steady(float(scores.keyword[n])), _steady(float(scores.semantic[n]))
     reasons = ", ".join(_likeness(keyword, semantic)) or "stands beside what answers"
     return Hit(
         source="evidence",
