@@ -50,7 +50,7 @@ def recall(
             "--floor",
             metavar="SCORE",
             help="Drop what scores below; nothing left is an answer too. 0 shows all.",
-            show_default="what a turn asks for",
+            show_default="what a turn asks for; half of it for evidence",
         ),
     ] = None,
     as_of: AsOfOption = None,
@@ -67,9 +67,11 @@ def recall(
       everthread recall "greyhound" --sources evidence --limit 5
       everthread recall "where do I live" --as-of 2024-03-01 --explain
     """
-    from everthread.stores.ranking import FLOOR
+    from everthread.stores.ranking import FLOOR, ON_DEMAND_FLOOR
 
     wanted = _sources(sources)
+    if floor is None:
+        floor = ON_DEMAND_FLOOR if "evidence" in wanted else FLOOR
     with here.open_store() as store:
         found = store.recall(
             here.identity,
@@ -78,7 +80,7 @@ def recall(
             sources=wanted,
             thread_id=here.thread_id(store, thread) if thread else None,
             as_of=parse_time(as_of),
-            floor=FLOOR if floor is None else floor,
+            floor=floor,
             explain=explain,
         )
     if here.json:
