@@ -525,20 +525,25 @@ class _Dense:
     def _centre(self) -> None:
         """The means of chunks and of contexts (shrunk: see `MEAN_PRIOR`), and every row along them."""
         spread = self._windowed(np.float32(1) / self._length)
-        dims = self._parts[0][0].chunks.shape[1]
-        chunks, totals = 0, np.zeros((2, dims), np.float32)
+        chunks = 0
+        totals: list[Floats] = []
         for vectors, places in self._parts:
-            there = (places >= 0)[vectors.of_chunk]
-            chunks += int(there.sum())
-            totals += vectors.total(np.stack([there, there * vectors.sizes * spread[places][vectors.of_chunk]]))
+            if self._corpus._threads is None and (places >= 0).all():
+                there, sums = len(vectors.chunks), vectors.sums
+            else:
+                kept = (places >= 0)[vectors.of_chunk].astype(np.float32)
+                sums = vectors.total(kept, kept * vectors.sizes * spread[places][vectors.of_chunk])
+                there = int(kept.sum())
+            chunks += there
+            totals.append(np.stack(sums))
         counts = np.array([[chunks + MEAN_PRIOR], [self._count + MEAN_PRIOR]], np.float32)
-        means: Floats = totals / counts
+        mean, context = np.sum(totals, axis=0) / counts
         whole, self._chunks = np.zeros(self._count, np.float32), []
         for vectors, places in self._parts:
-            along = vectors.along(means)
-            self._chunks.append(_Centred(means[0], along[:, 0]))
-            _put(whole, places, vectors.summed(along[:, 1]))
-        self._contexts = _Centred(means[1], self._windowed(whole) / self._length)
+            along, along_context = vectors.along(mean, context)
+            self._chunks.append(_Centred(mean, along))
+            _put(whole, places, vectors.summed(along_context))
+        self._contexts = _Centred(context, self._windowed(whole) / self._length)
 
     def _lengths(self, spans: _Spans | None) -> Floats:
         """How long the sum of each document's vectors and its neighbours' is."""
@@ -585,7 +590,7 @@ class _Dense:
         if vector is None or not self.known.any():
             return chunk, context, cosine
         for (vectors, places), centred in zip(self._parts, self._chunks, strict=True):
-            products = vectors.along(vector[None])[:, 0]
+            (products,) = vectors.along(vector)
             _put(cosine, places, vectors.best(products))
             _put(chunk, places, vectors.best(centred.cosine(products, vector)))
             _put(whole, places, vectors.summed(products))

@@ -7,7 +7,7 @@ merge.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -144,9 +144,8 @@ class Vectors:
     def inverse(self) -> Floats:
         """One over the length of each chunk."""
         lengths = np.empty(len(self.chunks), np.float32)
-        for start in range(0, len(self.chunks), BLOCK):
-            block = self.chunks[start : start + BLOCK].astype(np.float32)
-            lengths[start : start + BLOCK] = np.sqrt(np.einsum("ij,ij->i", block, block))
+        for part, block in self._blocks():
+            lengths[part] = np.sqrt(np.einsum("ij,ij->i", block, block))
         return np.asarray(1 / np.maximum(1e-9, lengths), np.float32)
 
     @cached_property
@@ -154,23 +153,37 @@ class Vectors:
         """For each chunk, which of `rows` it belongs to, counted from 0."""
         return np.repeat(np.arange(len(self.rows)), np.diff(np.append(self.starts, len(self.chunks))))
 
-    def along(self, directions: Floats) -> Floats:
-        """Each unit chunk times each direction: chunks x directions."""
-        products = np.empty((len(self.chunks), len(directions)), np.float32)
+    def _blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """The chunks as float32, some at a time. What is multiplied with a block is one vector: for a matrix of two or
+        three, BLAS starts threads that take longer than the work."""
         wide = np.empty((min(BLOCK, len(self.chunks)), self.chunks.shape[1]), np.float32)
         for start in range(0, len(self.chunks), BLOCK):
             block = self.chunks[start : start + BLOCK]
             wide[: len(block)] = block
-            np.matmul(wide[: len(block)], directions.T, out=products[start : start + BLOCK])
-        return products * self.inverse[:, None]
+            yield slice(start, start + len(block)), wide[: len(block)]
 
-    def total(self, weights: Floats) -> Floats:
-        """The sums of the unit chunks, each times its weight: one row a row of `weights`."""
-        scaled = weights * self.inverse
-        totals = np.zeros((len(weights), self.chunks.shape[1]))
-        for start in range(0, len(self.chunks), BLOCK):
-            totals += scaled[:, start : start + BLOCK] @ self.chunks[start : start + BLOCK].astype(np.float32)
-        return np.asarray(totals, np.float32)
+    def along(self, *directions: Floats) -> list[Floats]:
+        """For each direction, each unit chunk times it."""
+        products = [np.empty(len(self.chunks), np.float32) for _ in directions]
+        for part, block in self._blocks():
+            for product, direction in zip(products, directions, strict=True):
+                product[part] = block @ direction
+        return [product * self.inverse for product in products]
+
+    def total(self, *weights: Floats) -> list[Floats]:
+        """For each column of weights, the sum of the unit chunks, each times its weight."""
+        scaled = [column * self.inverse for column in weights]
+        totals = [np.zeros(self.chunks.shape[1]) for _ in weights]
+        for part, block in self._blocks():
+            for total, column in zip(totals, scaled, strict=True):
+                total += column[part] @ block
+        return [total.astype(np.float32) for total in totals]
+
+    @cached_property
+    def sums(self) -> list[Floats]:
+        """The sum of all unit chunks, and that of the directions of all `whole` rows."""
+        inverse: Floats = np.reciprocal(np.maximum(1e-9, self.lengths))
+        return self.total(np.ones(len(self.chunks), np.float32), self.sizes * inverse[self.of_chunk])
 
     def best(self, values: Floats) -> Floats:
         """The highest of each row's chunks."""

@@ -189,10 +189,12 @@ class SearchIndex:
         mask = joined.whole.holding(lambda reach: _allows(allows, reach), now)
         if mask.all():
             return joined.whole
-        if joined.mask is None or joined.narrowed is None or not np.array_equal(joined.mask, mask):
-            joined = joined._replace(mask=mask, narrowed=joined.whole.subset(mask))
-        self._keep(tuple(spaces), joined, 2 * joined.whole.derived_nbytes)
-        return joined.narrowed or joined.whole
+        narrowed = joined.narrowed
+        if narrowed is None or joined.mask is None or not np.array_equal(joined.mask, mask):
+            narrowed = joined.whole.subset(mask)
+        kept = joined._replace(mask=mask, narrowed=narrowed)
+        self._keep(tuple(spaces), kept, 2 * joined.whole.derived_nbytes)
+        return narrowed
 
     def _joined(self, connection: apsw.Connection, spaces: Sequence[str]) -> Joined:
         """The spaces as one corpus, each brought up to date."""
