@@ -8,16 +8,19 @@ from everthread.graphs.gate import gate
 if TYPE_CHECKING:
     from everthread.graphs.agent import create_memory_agent as create_memory_agent
     from everthread.graphs.consolidation import create_consolidation_graph as create_consolidation_graph
+    from everthread.graphs.middleware import MemoryMiddleware as MemoryMiddleware
     from everthread.graphs.recall import create_recall_graph as create_recall_graph
     from everthread.graphs.remember import create_remember_graph as create_remember_graph
 
 _HOMES = {
+    "MemoryMiddleware": "everthread.graphs.middleware",
     "create_consolidation_graph": "everthread.graphs.consolidation",
     "create_memory_agent": "everthread.graphs.agent",
     "create_recall_graph": "everthread.graphs.recall",
     "create_remember_graph": "everthread.graphs.remember",
 }
 __all__ = [
+    "MemoryMiddleware",
     "create_consolidation_graph",
     "create_memory_agent",
     "create_recall_graph",

@@ -55,7 +55,7 @@ def create_memory_agent(
     extractor = extractor or RuleExtractor()
     reason = Reason(model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens)
     keep_tokens = keep_tokens or reason.max_tokens // 2
-    consolidate = Consolidate()
+    consolidate = Consolidate(extractor)
 
     def before_model(state: MemoryState) -> Literal["flush", "reason"]:
         runtime = _running()

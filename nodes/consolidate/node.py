@@ -8,6 +8,8 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from everthread.nodes.consolidate.plan import plan_expiry, plan_merge
+from everthread.nodes.extract import Extractor, RuleExtractor
+from everthread.nodes.extract.later import extracting, job_kind
 from everthread.nodes.node import Node, Steps, announce, context_of, identity_of, store_of
 from everthread.nodes.state import MemoryState, MemoryUpdate, with_receipt
 from everthread.stores.contract import Job, MemoryStore
@@ -38,23 +40,43 @@ class Merge(Node):
 class Consolidate(Node):
     """Runs what is due in the background, within a small budget; a worker does the same when one runs.
 
-    `limit`: jobs at most in one turn, so that a turn is never held up for long.
+    `limit`: jobs at most in one turn, so that a turn is never held up for long. `extractor`: whose late extractions it
+    does, rules by default.
     """
 
-    def __init__(self, *, limit: int = 4) -> None:
+    def __init__(
+        self,
+        extractor: Extractor | None = None,
+        *,
+        limit: int = 4,
+        trusted_tools: frozenset[str] = frozenset(),
+    ) -> None:
+        self.extractor = extractor or RuleExtractor()
         self.limit = limit
+        self.trusted_tools = trusted_tools
 
     def due(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
         """Whether work waits and this run may do it."""
-        return context_of(runtime).memory == "on" and store_of(runtime).jobs.waiting() > 0
+        if context_of(runtime).memory != "on":
+            return False
+        store = store_of(runtime)
+        return store.jobs.waiting([*self._handlers(store)]) > 0
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns nothing: what it did is in the store, and in the stream."""
         yield from ()
         store = store_of(runtime)
-        done = store.jobs.drain({**store.handlers(), "consolidate": consolidating(store)}, limit=self.limit)
+        done = store.jobs.drain(self._handlers(store), limit=self.limit)
         announce(runtime, "consolidate", "drained", jobs=done)
         return {}
+
+    def _handlers(self, store: MemoryStore) -> dict[str, Callable[[Job], None]]:
+        """What it can do, by the kind of the job."""
+        return {
+            **store.handlers(),
+            "consolidate": consolidating(store),
+            job_kind(self.extractor): extracting(store, self.extractor, self.trusted_tools),
+        }
 
 
 def consolidating(store: MemoryStore) -> Callable[[Job], None]:

@@ -19,7 +19,7 @@ from everthread.nodes.reason.request import request
 from everthread.nodes.state import MemoryState
 from everthread.stores.text import estimate_tokens
 
-__all__ = ["Reason"]
+__all__ = ["Reason", "calls_tools", "limit_of", "note_citations", "overflowed", "tool_tokens"]
 
 CITED = re.compile(r"\bmem_[0-9a-f]{32}\b")
 DEFAULT_MAX_TOKENS = 100_000
@@ -48,8 +48,8 @@ class Reason(Node):
         max_tokens: int | None = None,
     ) -> None:
         self.system_prompt = system_prompt
-        self.max_tokens = max_tokens or _limit_of(model)
-        self.tool_tokens = sum(_tool_tokens(tool) for tool in tools)
+        self.max_tokens = max_tokens or limit_of(model)
+        self.tool_tokens = sum(tool_tokens(tool) for tool in tools)
         try:
             self.model = model.bind_tools(list(tools)) if tools else model
         except NotImplementedError as error:
@@ -72,9 +72,7 @@ class Reason(Node):
             announce(runtime, "reason", "overflow", reason=str(error)[:200])
             return {"window": {**window, "overflow": last}}
         answer = checked(reply)
-        cited = sorted(set(CITED.findall(answer.text)))
-        if cited and context_of(runtime).memory == "on":
-            store_of(runtime).cite(context_of(runtime).identity, cited)
+        cited = note_citations(answer.text, runtime)
         announce(runtime, "reason", "answered", tool_calls=[call["name"] for call in answer.tool_calls], cited=cited)
         return {"messages": [answer]}
 
@@ -96,11 +94,21 @@ def calls_tools(state: MemoryState) -> bool:
     return bool(messages) and isinstance(messages[-1], AIMessage) and bool(messages[-1].tool_calls)
 
 
-def _limit_of(model: BaseChatModel) -> int:
+def note_citations(text: str, runtime: Runtime[Any]) -> list[str]:
+    """The ids of the memories that an answer names, in order; the store notes that they were used (R208)."""
+    cited = sorted(set(CITED.findall(text)))
+    if cited and context_of(runtime).memory == "on":
+        store_of(runtime).cite(context_of(runtime).identity, cited)
+    return cited
+
+
+def limit_of(model: BaseChatModel) -> int:
+    """What a request to this model may take, in tokens."""
     profile = getattr(model, "profile", None) or {}
     limit = profile.get("max_input_tokens")
     return int(limit * SHARE) if limit else DEFAULT_MAX_TOKENS
 
 
-def _tool_tokens(tool: BaseTool) -> int:
+def tool_tokens(tool: BaseTool) -> int:
+    """What a tool's description takes of a request, in tokens."""
     return estimate_tokens(f"{tool.name} {tool.description} {tool.tool_call_schema}")

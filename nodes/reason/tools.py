@@ -14,7 +14,7 @@ from everthread.errors import AccessDenied, Conflict, UsageError
 from everthread.nodes.eviction import evict
 from everthread.nodes.node import announce, identity_of, store_of, thread_of
 
-__all__ = ["artifact_read", "tool_node"]
+__all__ = ["akept", "artifact_read", "kept", "tool_node"]
 
 PAGE = 20_000
 """Characters of an evicted result that one call reads back."""
@@ -38,7 +38,7 @@ def tool_node(tools: Sequence[BaseTool]) -> ToolNode:
     """A ToolNode over `tools`. Of a result over 30,000 characters the thread keeps head, tail and the path of the
     whole (R64 to R69). Our errors and wrong arguments go back to the model as text; a tool's own error raises.
     """
-    return ToolNode(tools, handle_tool_errors=_told, wrap_tool_call=_kept, awrap_tool_call=_akept)
+    return ToolNode(tools, handle_tool_errors=_told, wrap_tool_call=kept, awrap_tool_call=akept)
 
 
 # ToolNode reads from this annotation which errors it handles, and cannot read one that is a string: hence no
@@ -47,11 +47,13 @@ def _told(error: ToolInvocationError | AccessDenied | UsageError | Conflict) -> 
     return f"Not done: {error}"
 
 
-def _kept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Result]) -> Result:
+def kept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Result]) -> Result:
+    """Runs a tool; the middle of an oversized result goes to the artifacts, and the rest is returned."""
     return _evicted(execute(request), request.runtime)
 
 
-async def _akept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Result]]) -> Result:
+async def akept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Result]]) -> Result:
+    """`kept` for asyncio."""
     return _evicted(await execute(request), request.runtime)
 
 

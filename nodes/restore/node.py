@@ -26,10 +26,15 @@ class Restore(Node):
 
     What it delivers is marked as delivered only on the next turn, when it is seen in the thread: a crash in between
     delivers it again instead of losing it, and message ids keep it from appearing twice.
+
+    `deliver=False` is for a sub-agent: admitted inputs and notices belong to the outermost graph (R305).
     """
 
-    def __init__(self, instructions: ProjectInstructions | Callable[[], str] | str | None = None) -> None:
+    def __init__(
+        self, instructions: ProjectInstructions | Callable[[], str] | str | None = None, *, deliver: bool = True
+    ) -> None:
         self.instructions = instructions
+        self.deliver = deliver
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns `messages` that are new in the thread, `instructions` when they changed, and empty `receipts` for the
@@ -42,10 +47,10 @@ class Restore(Node):
         present = {message.id for message in messages if message.id}
 
         added: list[AnyMessage] = []
-        added += _promoted(identity, store, thread_id, present)
+        added += _promoted(identity, store, thread_id, present) if self.deliver else []
         repairs = unanswered(messages)
         added += repairs
-        notices = _notices(identity, store, thread_id, present)
+        notices = _notices(identity, store, thread_id, present) if self.deliver else []
         added += notices
         update: MemoryUpdate = self._noticed_instructions(state, runtime, identity, store, thread_id)
         added += update.pop("messages", [])

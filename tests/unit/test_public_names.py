@@ -48,6 +48,7 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
             "runtime_for",
         },
         everthread.graphs: {
+            "MemoryMiddleware",
             "create_consolidation_graph",
             "create_memory_agent",
             "create_recall_graph",

@@ -1,0 +1,313 @@
+"""Memory for an agent that LangChain's `create_agent` made: the nodes of the turn, hung on its hooks.
+
+before_agent      restore, retrieve
+wrap_model_call   [over budget, or refused as too long?] flush, compact; the request, assembled
+wrap_tool_call    oversized results leave the thread
+after_model       extract, once the reply is final; what is due in the background
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Literal, NamedTuple, cast
+
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.tools import BaseTool
+from langgraph.graph.message import add_messages
+from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from everthread.errors import ModelReplyError, UsageError
+from everthread.nodes import Compact, Consolidate, Extract, Flush, Restore, Retrieve, memory_tools, request
+from everthread.nodes.compact import Summariser
+from everthread.nodes.compact.budget import fits
+from everthread.nodes.extract import Extractor, RuleExtractor
+from everthread.nodes.extract.later import put_off
+from everthread.nodes.extract.node import said_before
+from everthread.nodes.models import is_overflow
+from everthread.nodes.node import Ask, adrive, announce, drive, identity_of, store_of, thread_of
+from everthread.nodes.reason import artifact_read
+from everthread.nodes.reason.node import limit_of, note_citations, tool_tokens
+from everthread.nodes.reason.tools import akept, kept
+from everthread.nodes.restore import ProjectInstructions
+from everthread.nodes.state import MARK, Channels, MemoryState, MemoryUpdate
+from everthread.stores.text import estimate_tokens
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.middleware.types import ExtendedModelResponse
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "langchain":
+        raise  # it is there, and something that it needs is not
+    raise UsageError(
+        "MemoryMiddleware needs the package langchain, which is not installed; pip install 'everthread[langchain]'"
+    ) from error
+
+__all__ = ["MemoryMiddleware"]
+
+Model = Callable[[ModelRequest[Any]], Any]
+Reply = ModelResponse[Any] | ExtendedModelResponse[Any]
+ToolResult = ToolMessage | Command[Any]
+
+
+class MemoryAgentState(AgentState[Any], Channels):
+    """The state of an agent with memory: its messages under whatever reducer it has, and our channels."""
+
+
+class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
+    """Memory for `create_agent(model, middleware=[MemoryMiddleware()], store=open_store(...), checkpointer=...)`.
+
+    Put it first in the list: what the others change in a message or a reply (redaction, a person's decision on a tool
+    call) is then what is learnt, and what they do to a request they do to the whole of it. Leave out
+    `SummarizationMiddleware`, which deletes messages; this compacts and deletes none.
+
+    `recall`: memory is put before the model each turn, fetched by its tools, or both (R202). `retrieve`: a `Retrieve`
+    with settings of yours. `extractor`, `summariser`: rules without a model by default. `max_tokens`: what a request
+    may take before the older part leaves the model's view; three quarters of the model's own limit when it tells one.
+    `keep_tokens`: how much of the end stays verbatim then; half of `max_tokens` when None. `trusted_tools`: the
+    tools whose results may settle something. `deliver=False` is for a sub-agent: inputs and notices are left to
+    the outermost graph (R305).
+
+    Identity is the run's `context`: AccessDenied without one, before the model is asked. When the extractor's model
+    gives nothing usable, the reply is returned all the same, and a job in the store learns from the transcript later.
+    """
+
+    state_schema = MemoryAgentState
+
+    def __init__(
+        self,
+        *,
+        instructions: ProjectInstructions | Callable[[], str] | str | None = None,
+        recall: Literal["automatic", "on_demand", "both"] = "both",
+        retrieve: Retrieve | None = None,
+        extractor: Extractor | None = None,
+        summariser: Summariser | None = None,
+        max_tokens: int | None = None,
+        keep_tokens: int | None = None,
+        trusted_tools: frozenset[str] = frozenset(),
+        deliver: bool = True,
+    ) -> None:
+        self.tools = [*(memory_tools() if recall != "automatic" else []), artifact_read]
+        self.restore = Restore(instructions, deliver=deliver)
+        self.retrieve = None if recall == "on_demand" else retrieve or Retrieve()
+        self.extractor = extractor or RuleExtractor()
+        self.summariser = summariser
+        self.max_tokens = max_tokens
+        self.keep_tokens = keep_tokens
+        self.trusted_tools = trusted_tools
+        self.extract = Extract(self.extractor, trusted_tools=trusted_tools)
+        self.consolidate = Consolidate(self.extractor, trusted_tools=trusted_tools)
+        self._tool_sizes: dict[str, int] = {}
+
+    # ------------------------------------------------------------------------------------------------------ the hooks
+
+    def before_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> MemoryUpdate:
+        """Called by the agent as a turn begins: new messages in the thread, references of what was recalled."""
+        update: MemoryUpdate = drive(self._begun(view_of(state), runtime))
+        return update
+
+    async def abefore_agent(self, state: MemoryAgentState, runtime: Runtime[Any]) -> MemoryUpdate:
+        """`before_agent` for asyncio."""
+        update: MemoryUpdate = await adrive(self._begun(view_of(state), runtime))
+        return update
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Model) -> Reply:
+        """Called by the agent around its model: the request is assembled, and cut when it would be too long."""
+        reply: Reply = drive(self._asked(request, Call(request, handler)))
+        return reply
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Reply:
+        """`wrap_model_call` for asyncio."""
+        reply: Reply = await adrive(self._asked(request, Call(request, handler)))
+        return reply
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
+        """Called by the agent around each tool: of an oversized result the thread keeps head, tail and path."""
+        return kept(request, handler)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
+    ) -> ToolResult:
+        """`wrap_tool_call` for asyncio."""
+        return await akept(request, handler)
+
+    def after_model(self, state: MemoryAgentState, runtime: Runtime[Any]) -> MemoryUpdate | None:
+        """Called by the agent after each reply: learns once it is final, before any `after_agent` hook could raise."""
+        update: MemoryUpdate | None = drive(self._ended(view_of(state), runtime))
+        return update
+
+    async def aafter_model(self, state: MemoryAgentState, runtime: Runtime[Any]) -> MemoryUpdate | None:
+        """`after_model` for asyncio."""
+        update: MemoryUpdate | None = await adrive(self._ended(view_of(state), runtime))
+        return update
+
+    # ------------------------------------------------------------------------------------------------------ the steps
+
+    def _begun(self, state: MemoryState, runtime: Runtime[Any]) -> Generator[Ask, Any, MemoryUpdate]:
+        restored = yield from self.restore.steps(state, runtime)
+        if self.retrieve is None:
+            return cast(MemoryUpdate, restored)
+        recalled = yield from self.retrieve.steps(with_update(state, restored), runtime)
+        return {**cast(MemoryUpdate, restored), **cast(MemoryUpdate, recalled)}
+
+    def _asked(self, asked: ModelRequest[Any], call: Call) -> Generator[Ask, Any, Reply]:
+        """One call of the agent's model, and a second when the provider found the first too long."""
+        runtime = asked.runtime
+        # A resumed run does not begin again: whose thread it is must be known here as well (R23).
+        store_of(runtime).transcripts.bind(identity_of(runtime), thread_of(runtime))
+        limit = self.max_tokens or limit_of(asked.model)
+        stored = view_of(asked.state)
+        changed: MemoryUpdate = {}
+        messages = assembled(asked, stored, runtime)
+        if not fits(messages, limit - self._tool_tokens(asked)):
+            changed = yield from self._compacted(stored, runtime, limit)
+            messages = assembled(asked, with_update(stored, changed), runtime)
+        try:
+            response = yield Ask(cast(Any, call), messages)
+        except Exception as error:
+            if not is_overflow(error):
+                raise
+            stored = with_update(stored, changed)
+            announce(runtime, "middleware", "overflow", reason=str(error)[:200])
+            again = yield from self._compacted(overflowing(stored), runtime, limit)
+            if "window" not in again:
+                raise
+            changed = {**changed, **again}
+            response = yield Ask(cast(Any, call), assembled(asked, with_update(stored, again), runtime))
+        note_citations(reply_of(response).text, runtime)
+        return ExtendedModelResponse(response, Command(update=changed)) if changed else cast(Reply, response)
+
+    def _compacted(self, state: MemoryState, runtime: Runtime[Any], limit: int) -> Generator[Ask, Any, MemoryUpdate]:
+        """Flush, then compact; both decide by the same state."""
+        keep = self.keep_tokens or limit // 2
+        flush = Flush(self.extractor, trusted_tools=self.trusted_tools, keep_tokens=keep)
+        flushed = yield from flush.steps(state, runtime)
+        compacted = yield from Compact(self.summariser, keep_tokens=keep).steps(state, runtime)
+        return {**cast(MemoryUpdate, flushed), **cast(MemoryUpdate, compacted)}
+
+    def _ended(self, state: MemoryState, runtime: Runtime[Any]) -> Generator[Ask, Any, MemoryUpdate | None]:
+        if not is_final(state):
+            return None
+        try:
+            learnt = yield from self.extract.steps(state, runtime)
+        except ModelReplyError as error:
+            learnt = self._put_off(state, runtime, error)
+        else:
+            if self.consolidate.due(state, runtime):
+                yield from self.consolidate.steps(state, runtime)
+        return cast(MemoryUpdate, learnt) or None
+
+    def _put_off(self, state: MemoryState, runtime: Runtime[Any], error: ModelReplyError) -> MemoryUpdate:
+        """A job in place of what extraction would have done now; the transcript has the messages already."""
+        last = str(state["messages"][-1].id)
+        put_off(
+            identity_of(runtime),
+            store_of(runtime),
+            thread_of(runtime),
+            self.extractor,
+            after=state.get("flushed_to"),
+            before=said_before(state),
+            last=last,
+        )
+        announce(runtime, "extract", "put-off", reason=str(error))
+        return {"flushed_to": last}
+
+    def _tool_tokens(self, asked: ModelRequest[Any]) -> int:
+        """What the descriptions of the request's tools take; each is measured once."""
+        for tool in asked.tools:
+            if isinstance(tool, BaseTool) and tool.name not in self._tool_sizes:
+                self._tool_sizes[tool.name] = tool_tokens(tool)
+        return sum(
+            self._tool_sizes[tool.name]
+            if isinstance(tool, BaseTool)
+            else estimate_tokens(json.dumps(tool, default=str))
+            for tool in asked.tools
+        )
+
+
+class Call(NamedTuple):
+    """The agent's own way to its model, as something a step can ask."""
+
+    request: ModelRequest[Any]
+    """What the agent would ask."""
+    handler: Callable[..., Any]
+    """The rest of the agent's middleware, and the model."""
+
+    def invoke(self, messages: list[AnyMessage]) -> Any:
+        """Ask with these messages, the system message first if there is one."""
+        return self.handler(self._with(messages))
+
+    async def ainvoke(self, messages: list[AnyMessage]) -> Any:
+        """`invoke` for asyncio."""
+        return await self.handler(self._with(messages))
+
+    def _with(self, messages: list[AnyMessage]) -> ModelRequest[Any]:
+        first = messages[0] if messages else None
+        if isinstance(first, SystemMessage):
+            return self.request.override(system_message=first, messages=messages[1:])
+        return self.request.override(messages=messages)
+
+
+def assembled(asked: ModelRequest[Any], state: MemoryState, runtime: Runtime[Any]) -> list[BaseMessage]:
+    """The request as the model gets it: the agent's system message with ours at its end, then what `window` shows of
+    the messages, as an outer middleware left them."""
+    shown: MemoryState = {**state, "messages": asked.messages}
+    ours = request(shown, runtime)
+    if ours and isinstance(ours[0], SystemMessage):
+        return [joined(asked.system_message, ours[0]), *ours[1:]]
+    return [*([asked.system_message] if asked.system_message else []), *ours]
+
+
+def joined(system: SystemMessage | None, ours: SystemMessage) -> SystemMessage:
+    """One system message of two; a host's blocks (with marks for a prompt cache) stay as they are, ours follow."""
+    if system is None:
+        return ours
+    if isinstance(system.content, str):
+        return system.model_copy(update={"content": f"{system.content}\n\n{ours.text}"})
+    return system.model_copy(update={"content": [*system.content, {"type": "text", "text": ours.text}]})
+
+
+def view_of(state: Any) -> MemoryState:
+    """The agent's state as the nodes read it. A summary that LangChain's own middleware put among the messages, in the
+    user's role, is marked: nobody said it, so nothing is learnt from it."""
+    view = cast(MemoryState, dict(state))
+    view["messages"] = [unsaid(message) for message in state.get("messages", [])]
+    return view
+
+
+def unsaid(message: AnyMessage) -> AnyMessage:
+    """The message, marked when it is a summary of `SummarizationMiddleware`."""
+    if message.additional_kwargs.get("lc_source") != "summarization":
+        return message
+    return message.model_copy(update={"additional_kwargs": {**message.additional_kwargs, MARK: {"kind": "summary"}}})
+
+
+def with_update(state: MemoryState, update: Any) -> MemoryState:
+    """The state with a node's update, as the graph's reducers will make it."""
+    changed = cast(MemoryState, {**state, **update})
+    if "messages" in update:
+        changed["messages"] = cast(list[AnyMessage], add_messages(cast(Any, state["messages"]), update["messages"]))
+    return changed
+
+
+def overflowing(state: MemoryState) -> MemoryState:
+    """The state, with the note that a provider found the request too long: at most half of it stays."""
+    newest = state["messages"][-1].id if state["messages"] else None
+    return {**state, "window": {**state.get("window", {}), "overflow": str(newest)}}
+
+
+def reply_of(response: Any) -> AIMessage:
+    """The model's own message in whatever the rest of the agent's middleware returned."""
+    if isinstance(response, AIMessage):
+        return response
+    return next(message for message in response.result if isinstance(message, AIMessage))
+
+
+def is_final(state: MemoryState) -> bool:
+    """Whether the turn is answered: a reply without tool calls, or a structured one, which a tool's result ends."""
+    last = state["messages"][-1]
+    if isinstance(last, AIMessage):
+        return not last.tool_calls
+    return state.get("structured_response") is not None
