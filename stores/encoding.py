@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -19,7 +20,18 @@ from numpy.typing import NDArray
 from everthread.errors import StoreError
 from everthread.stores.text import cjk_share, terms
 
-__all__ = ["HEAD", "VERSION", "Bounds", "Document", "encode", "is_cjk", "pieces", "term_hash", "without_vectors"]
+__all__ = [
+    "HEAD",
+    "VERSION",
+    "Bounds",
+    "Document",
+    "encode",
+    "encode_all",
+    "is_cjk",
+    "pieces",
+    "term_hash",
+    "without_vectors",
+]
 
 CJK_TEXT = 0.3
 """Above this share of CJK characters a text counts as CJK."""
@@ -138,25 +150,40 @@ def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
     `vectors` are the rows of `pieces(document)`, in order, or None when they are not there (yet). No word can be read
     from a blob. The first byte is the format's version.
     """
+    if vectors is None or not len(vectors):
+        return _blob(document, [], np.zeros(0, np.float32), np.zeros((0, 0), np.int8))
+    texts = pieces(document)
+    if len(texts) != len(vectors):
+        raise ValueError(f"{len(vectors)} vectors for {len(texts)} pieces of {document.id}")
+    return next(iter(encode_all([document], [texts], np.asarray(vectors, np.float32).reshape(len(vectors), -1))))
+
+
+def encode_all(
+    documents: Sequence[Document], texts: Sequence[Sequence[str]], vectors: NDArray[np.float32]
+) -> Iterator[bytes]:
+    """`encode` for many: `texts` are the pieces of each document, `vectors` one row a piece, in the same order."""
+    scales = np.abs(vectors).max(axis=1, initial=1e-9) / 127
+    chunks = np.rint(vectors / scales[:, None]).astype(np.int8)
+    first = 0
+    for document, parts in zip(documents, texts, strict=True):
+        last = first + len(parts)
+        yield _blob(document, [len(part) for part in parts], scales[first:last], chunks[first:last])
+        first = last
+
+
+def _blob(document: Document, sizes: Sequence[int], scales: NDArray[np.float32], chunks: NDArray[np.int8]) -> bytes:
     body = _counts(f"{document.speaker or ''} {document.text[:MAX_INDEXED]}")
     date = _counts(_said(document.date)) if document.date else {}
-    rows = (
-        np.zeros((0, 0), np.float32) if vectors is None else np.asarray(vectors, np.float32).reshape(len(vectors), -1)
-    )
-    lengths = np.minimum(MOST, [len(piece) for piece in pieces(document)]) if len(rows) else np.zeros(0)
-    if len(lengths) != len(rows):
-        raise ValueError(f"{len(rows)} vectors for {len(lengths)} pieces of {document.id}")
-    scale = np.abs(rows).max(axis=1, initial=1e-9) / 127
+    numbers = [*body.values(), *date.values(), *sizes]
+    if max(numbers, default=0) > MOST:
+        numbers = [min(MOST, number) for number in numbers]
     return b"".join(
         (
-            HEAD.pack(
-                VERSION, is_cjk(document.text), len(date), len(rows), rows.shape[1], len(body), sum(body.values())
-            ),
+            HEAD.pack(VERSION, is_cjk(document.text), len(date), *chunks.shape, len(body), sum(body.values())),
             struct.pack(f"<{len(body) + len(date)}I", *body, *date),
-            scale.astype("<f4").tobytes(),
-            struct.pack(f"<{len(body) + len(date)}H", *(min(MOST, n) for n in (*body.values(), *date.values()))),
-            lengths.astype("<u2").tobytes(),
-            np.rint(rows / scale[:, None]).astype(np.int8).tobytes(),
+            scales.astype("<f4").tobytes(),
+            struct.pack(f"<{len(numbers)}H", *numbers),
+            chunks.tobytes(),
         )
     )
 

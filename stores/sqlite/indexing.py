@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everthread.stores.embedding import Embedder, hurried
-from everthread.stores.encoding import Document, encode, pieces
+from everthread.stores.encoding import Document, encode, encode_all, pieces
 from everthread.stores.identity import Identity
 from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.jobs import enqueue_job
@@ -88,9 +88,8 @@ class Indexer:
         # Any provider's client may raise anything. The write goes on; the failure is a job and is seen in `doctor`.
         except Exception as error:
             return words_of(documents, failure=_named(error))
-        ends = np.cumsum([len(parts) for parts in texts])[:-1]
-        rows = [_row(document, part) for document, part in zip(documents, np.split(vectors, ends), strict=True)]
-        return Prepared(rows, vectors.shape[-1], None)
+        blobs = encode_all(documents, texts, vectors)
+        return Prepared([_row(*each) for each in zip(documents, blobs, strict=True)], vectors.shape[-1], None)
 
     def settle(self, connection: apsw.Connection, prepared: Prepared) -> list[SearchRow]:
         """The rows to write in this transaction. Claims the index for this embedder when it holds no vectors yet."""
@@ -125,7 +124,7 @@ class Indexer:
 
 def words_of(documents: Sequence[Document], *, failure: str | None = None) -> Prepared:
     """Documents as they are searched without vectors."""
-    return Prepared([_row(document, None) for document in documents], None, failure)
+    return Prepared([_row(document, encode(document, None)) for document in documents], None, failure)
 
 
 def order_vectors(connection: apsw.Connection, identity: Identity, space: str | None) -> None:
@@ -134,8 +133,8 @@ def order_vectors(connection: apsw.Connection, identity: Identity, space: str | 
         enqueue_job(connection, identity, "embed", {} if space is None else {"space": space})
 
 
-def _row(document: Document, vectors: NDArray[np.float32] | None) -> SearchRow:
-    return SearchRow(document.id, document.group, document.speaker, encode(document, vectors), bounds=document.bounds)
+def _row(document: Document, blob: bytes) -> SearchRow:
+    return SearchRow(document.id, document.group, document.speaker, blob, bounds=document.bounds)
 
 
 def _named(error: Exception) -> str:
