@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import time
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
@@ -13,13 +15,16 @@ import apsw
 import numpy as np
 import pytest
 from support.old_files import old_file
-from support.records import TopicEmbeddings
+from support.records import NOON, TopicEmbeddings, learnt
 
-from everthread import Identity
+from everthread import Identity, Scope
 from everthread.errors import UsageError
 from everthread.stores import SqliteStore
+from everthread.stores.identity import Within
+from everthread.stores.record import Governance
 from everthread.stores.scoring import Document, encode
 from everthread.stores.sqlite.database import Database, migrations, one
+from everthread.stores.sqlite.rows import SAVE, Stored, bounds_of, columns_of, document_of, space_of
 
 NEWEST = max(migrations())
 TASK = """
@@ -128,3 +133,33 @@ def test_vectors_keep_their_embedder_through_the_migration(file: Path) -> None:
     with SqliteStore(file, embedder=TopicEmbeddings()) as store, store._database.read() as connection:
         assert connection.execute("SELECT * FROM embedders").fetchall() == [(1, "TopicEmbeddings", 300)]
         assert connection.execute("SELECT id, embedder FROM search ORDER BY id").fetchall() == [("r1", 1), ("r2", 0)]
+
+
+def test_the_index_says_for_whom_a_record_is_after_the_migration(file: Path, ana: Identity) -> None:
+    """What an older version asked the table of records, the index now knows itself."""
+    at_home = Scope(owner="user", owner_id=ana.user, within=Within(application="home", project="p"))
+    records = [
+        learnt("plain tea"),
+        learnt("tea at home", scope=at_home),
+        learnt("tea for ben", governance=Governance(readable_by=("ben",))),
+        learnt("tea of the agent", agent_family="a", agent_versions=">=2", environment="test"),
+        learnt(
+            "tea this year", valid_from=NOON, valid_to=NOON + timedelta(days=9), expires_at=NOON + timedelta(days=8)
+        ),
+        learnt("tea here", "session", "t1"),
+    ]
+    old_file(file, 5)
+    with closing(apsw.Connection(str(file))) as connection:
+        for seq, record in enumerate(records, start=1):
+            space = space_of(ana.tenant, record)
+            connection.execute(SAVE, columns_of(ana.tenant, Stored(record, ana.user)))
+            connection.execute(
+                "INSERT INTO search (space, grp, seq, id, blob, embedder) VALUES (?, '', ?, ?, ?, 0)",
+                (space, seq, record.id, encode(document_of(record, ana.user), None)),
+            )
+            connection.execute("INSERT OR REPLACE INTO search_versions VALUES (?, ?)", (space, seq))
+    with SqliteStore(file, embedder="none") as store, store._database.read() as connection:
+        found = connection.execute("SELECT id, since, until, reach FROM search").fetchall()
+    known = {id: (since, until, reach and json.loads(reach)) for id, since, until, reach in found}
+    bounds = {record.id: bounds_of(record, ana.user) for record in records}
+    assert known == {id: (since, until, reach and json.loads(reach)) for id, (since, until, reach) in bounds.items()}

@@ -1,6 +1,8 @@
 """What a corpus answers, by hand-made vectors and by the built-in embedder."""
 
 import math
+import struct
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 
 from everthread.errors import StoreError
 from everthread.stores.embedding import resolve_embedder
-from everthread.stores.encoding import MAX_EMBEDDED, MAX_PIECES
+from everthread.stores.encoding import HEAD, MAX_EMBEDDED, MAX_PIECES, term_hash
 from everthread.stores.scoring import Corpus, Document, Query, encode, pieces
 from everthread.stores.text import query_terms, terms
 
@@ -239,6 +241,18 @@ def test_a_row_is_the_same_in_every_process() -> None:
         "010003000100020003000000040000002d111ea11fb8a626ebb003d5fc942c0761af769e2bbc00590402013c"
         "0100020001000100010001000f007fc0"
     )
+
+
+@given(st.text(st.characters(max_codepoint=0x7F), max_size=200), st.sampled_from([None, "Ana B.", "阿娜"]))
+def test_a_row_has_the_terms_of_its_text(text: str, speaker: str | None) -> None:
+    """Plain text takes a shorter way to the same terms."""
+    document = Document("a", text, speaker=speaker)
+    counts = Counter(map(term_hash, terms(f"{speaker or ''} {text}")))
+    blob = encode(document, None)
+    _, _, _, _, _, count, length = HEAD.unpack_from(blob)
+    hashes = struct.unpack_from(f"<{count}I", blob, HEAD.size)
+    found = struct.unpack_from(f"<{count}H", blob, HEAD.size + 4 * count)
+    assert (dict(zip(hashes, found, strict=True)), length) == (counts, counts.total())
 
 
 def test_vectors_that_do_not_match_the_pieces_are_refused() -> None:
