@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from everthread.nodes.compact import Compact as Compact
     from everthread.nodes.consolidate import Consolidate as Consolidate
     from everthread.nodes.extract import Extract as Extract
+    from everthread.nodes.extract.door import door as door
     from everthread.nodes.flush import Flush as Flush
     from everthread.nodes.node import identity_of as identity_of
     from everthread.nodes.node import runtime_for as runtime_for
@@ -29,6 +30,7 @@ _HOMES = {
     "Reference": "everthread.nodes.state",
     "Restore": "everthread.nodes.restore",
     "Retrieve": "everthread.nodes.retrieve",
+    "door": "everthread.nodes.extract.door",
     "identity_of": "everthread.nodes.node",
     "memory_block": "everthread.nodes.reason",
     "memory_tools": "everthread.nodes.reason",
@@ -45,6 +47,7 @@ __all__ = [
     "Reference",
     "Restore",
     "Retrieve",
+    "door",
     "identity_of",
     "memory_block",
     "memory_tools",

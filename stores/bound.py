@@ -40,7 +40,7 @@ from everthread.stores.filters import matches
 from everthread.stores.identity import NAMESPACE_ROOT, Identity, Scope, complaint, encode_label, owners_of, within_holds
 from everthread.stores.item_ops import checked
 from everthread.stores.namespaces import Namespace, listed
-from everthread.stores.record import Authority, Change, Decision, Provenance, Record, Status, new_id, now_utc
+from everthread.stores.record import Authority, Change, Decision, Provenance, Record, Relation, Status, new_id, now_utc
 
 if TYPE_CHECKING:
     from everthread.stores.contract import MemoryStore
@@ -280,7 +280,7 @@ class _Records:
 
     def write(self, op: PutOp, planned: Planned) -> None:
         """Hand a candidate to the door, or commit it to wait for review. Raises UsageError when it was refused."""
-        candidates = [change.record for change in planned.changes if change.record is not None]
+        candidates = [_proposed(change) for change in planned.changes if change.record is not None]
         if self._remember is not None and candidates:
             self._remember(self._identity, candidates[0])
         elif planned.changes:
@@ -399,6 +399,16 @@ def _change(action: Any, record: Record, target: Record | None = None) -> Change
         rule="bound-put",
         reason="a tool that was given the store proposed it",
     )
+
+
+def _proposed(change: Change) -> Record:
+    """The change as a candidate of its own, which says what it would take the place of."""
+    record = change.record
+    assert record is not None
+    if change.action != "supersede" or change.target is None:
+        return record
+    edge = Relation(kind="supersedes", target=change.target, reason=change.reason)
+    return record.model_copy(update={"relations": (*record.relations, edge)})
 
 
 def _fresh(record: Record) -> Record:

@@ -472,7 +472,8 @@ def _class(candidate: Candidate) -> Sensitivity:
 
 def _texts(candidate: Candidate) -> tuple[str, ...]:
     # A word of the candidate's other fields is as stored as the statement.
-    return (candidate.statement, " ".join(filter(None, (candidate.subject, candidate.predicate, candidate.value))))
+    others = (candidate.subject, candidate.predicate, candidate.value, *candidate.entities)
+    return (candidate.statement, " ".join(filter(None, others)))
 
 
 def _all_said(candidate: Candidate, ground: Ground, test: Callable[[str], bool]) -> bool:
