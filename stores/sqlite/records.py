@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, Literal
 
 import apsw
@@ -163,30 +164,37 @@ class Records:
             return [record for record in known if moment is None or record.is_valid_at(moment)][:limit]
         owners = searched_owners(identity, scopes, thread_id)
         with self._database.read() as connection:
-            found = [
-                stored.record
-                for owner, owner_id in owners
-                for stored in self._of_owner(
-                    connection,
-                    permission(identity, owner, owner_id, thread_id, any_thread=thread_id is None),
-                    statuses,
-                    as_of,
+            found: list[Record] = []
+            for owner, owner_id in owners:
+                values = permission(identity, owner, owner_id, thread_id, any_thread=thread_id is None)
+                stored = self._of_owner(connection, values, statuses, as_of, newest_first=limit is not None)
+                wanted = (
+                    each.record
+                    for each in stored
+                    if may_read(identity, each.record, author=each.author, thread_id=thread_id)
+                    and each.record.status in statuses
+                    and narrows(scopes, each.record.scope)
+                    and (moment is None or each.record.is_valid_at(moment))
                 )
-                if may_read(identity, stored.record, author=stored.author, thread_id=thread_id)
-                and stored.record.status in statuses
-                and narrows(scopes, stored.record.scope)
-                and (moment is None or stored.record.is_valid_at(moment))
-            ]
+                # with a limit they come in order, and no owner has more than that among the newest of all
+                found.extend(islice(wanted, limit if as_of is None else None))
         return sorted(found, key=lambda record: (record.recorded_at, record.id), reverse=True)[:limit]
 
     def _of_owner(
-        self, connection: apsw.Connection, values: dict[str, Any], statuses: Sequence[Status], as_of: datetime | None
+        self,
+        connection: apsw.Connection,
+        values: dict[str, Any],
+        statuses: Sequence[Status],
+        as_of: datetime | None,
+        *,
+        newest_first: bool,
     ) -> Iterable[Stored]:
         if as_of is not None:
             # a record may have had another status then, and another reach: what is found is checked once more
             return self._rows.standing(connection, aware(as_of, "as_of"), OF_OWNER, values)
         wanted = values | {"statuses": json.dumps(list(statuses))}
-        return self._rows.find(connection, f"{PERMITTED} AND {OF_STATUS}", wanted)
+        order = "ORDER BY records.recorded_at DESC, records.id DESC" if newest_first else ""
+        return self._rows.find(connection, f"{PERMITTED} AND {OF_STATUS} {order}", wanted)
 
     def _by_ids(
         self, identity: Identity, ids: Sequence[str], thread_id: str | None, as_of: datetime | None

@@ -160,6 +160,6 @@ def test_the_index_says_for_whom_a_record_is_after_the_migration(file: Path, ana
             connection.execute("INSERT OR REPLACE INTO search_versions VALUES (?, ?)", (space, seq))
     with SqliteStore(file, embedder="none") as store, store._database.read() as connection:
         found = connection.execute("SELECT id, since, until, reach FROM search").fetchall()
-    known = {id: (since, until, reach and json.loads(reach)) for id, since, until, reach in found}
+    known = {id: (since, until, reach and json.loads(str(reach))) for id, since, until, reach in found}
     bounds = {record.id: bounds_of(record, ana.user) for record in records}
     assert known == {id: (since, until, reach and json.loads(reach)) for id, (since, until, reach) in bounds.items()}
