@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -28,25 +27,23 @@ def said(message_id: str, text: str, thread_id: str = "t1", role: Any = "user") 
     return Evidence(thread_id=thread_id, message_id=message_id, role=role, text=text, at=NOON, source=role)
 
 
-def bytes_of(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
-
-
-def test_nothing_of_an_erased_record_is_left(store: MemoryStore, ana: Identity, tmp_path: Path) -> None:
+def test_nothing_of_an_erased_record_is_left(
+    store: MemoryStore, ana: Identity, stored_bytes: Callable[[], bytes]
+) -> None:
     (record,) = keep(
         store, ana, learnt(SECRET, subject="Ana", predicate="hides", value="Xylophon-4711", tags=("Xylophon",))
     )
     revised = record.model_copy(update={"statement": SECRET + ", since Monday"})
     change = Change(action="revise", target=record.id, expected=1, record=revised, rule="r", reason=f"not: {SECRET}")
     receipt = store.commit(ana, [change], key="k")
-    assert b"Xylophon" in bytes_of(tmp_path)
+    assert b"Xylophon" in stored_bytes()
 
     erasure = store.erase(ana, only(record), reason="she asked for it")
 
     assert erasure.erased == {"records": 1, "revisions": 2, "index": 1}
     assert erasure.record_ids == (record.id,)
     assert (erasure.verified, erasure.reason) == (True, "she asked for it")
-    assert b"Xylophon" not in bytes_of(tmp_path)
+    assert b"Xylophon" not in stored_bytes()
     assert store.record(ana, record.id) is None
     assert store.history(ana, record.id) == []
     assert store.current(ana, "ana", "hides") == []
@@ -97,7 +94,9 @@ def test_without_its_source_the_receipt_names_what_remains(store: MemoryStore, a
     assert len(store.transcripts.read(ana, "t1")) == 1
 
 
-def test_with_its_source_messages_replies_and_checkpoints_go(store: MemoryStore, ana: Identity, tmp_path: Path) -> None:
+def test_with_its_source_messages_replies_and_checkpoints_go(
+    store: MemoryStore, ana: Identity, stored_bytes: Callable[[], bytes]
+) -> None:
     messages = [
         said("m1", f"Remember: {SECRET}"),
         said("m2", f"I will remember that {SECRET.lower()}.", role="assistant"),
@@ -126,7 +125,7 @@ def test_with_its_source_messages_replies_and_checkpoints_go(store: MemoryStore,
     assert store.artifacts.get(ana, summary) is None
     assert store.artifacts.get(ana, paraphrase) is None, "in whose words it repeats them cannot be known"
     assert store.artifacts.get(ana, other) is not None
-    assert b"Xylophon" not in bytes_of(tmp_path)
+    assert b"Xylophon" not in stored_bytes()
     assert store.transcripts.append(ana, messages) == 0
 
 
@@ -223,7 +222,7 @@ def test_summaries_of_what_is_erased_go_too(store: MemoryStore, ana: Identity) -
     assert store.records(ana) == []
 
 
-def test_relations_to_what_is_erased_go(store: MemoryStore, ana: Identity, tmp_path: Path) -> None:
+def test_relations_to_what_is_erased_go(store: MemoryStore, ana: Identity, stored_bytes: Callable[[], bytes]) -> None:
     (old,) = keep(store, ana, learnt(SECRET))
     new = learnt("Ana keeps it at the bank")
     reason = f"no longer: {SECRET}"
@@ -232,7 +231,7 @@ def test_relations_to_what_is_erased_go(store: MemoryStore, ana: Identity, tmp_p
     stored = store.record(ana, new.id)
     assert stored is not None
     assert (stored.relations, stored.status) == ((), "active")
-    assert b"Xylophon" not in bytes_of(tmp_path)
+    assert b"Xylophon" not in stored_bytes()
 
 
 def test_what_was_contested_by_it_stands_again(store: MemoryStore, ana: Identity) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,10 +25,6 @@ def said(message_id: str, text: str, thread_id: str = "t1", role: Any = "user") 
     return Evidence(thread_id=thread_id, message_id=message_id, role=role, text=text, at=NOON, source=role)
 
 
-def bytes_of(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file())
-
-
 def told(store: MemoryStore, identity: Identity, thread_id: str = "t1") -> list[str]:
     return [message.message_id for message in store.transcripts.read(identity, thread_id)]
 
@@ -43,7 +39,9 @@ def everything_of(store: MemoryStore, *identities: Identity) -> list[Any]:
 # --- by message
 
 
-def test_a_message_takes_what_rests_on_it_along(store: MemoryStore, ana: Identity, tmp_path: Path) -> None:
+def test_a_message_takes_what_rests_on_it_along(
+    store: MemoryStore, ana: Identity, stored_bytes: Callable[[], bytes]
+) -> None:
     store.transcripts.append(ana, [said("m1", f"Remember: {SECRET}"), said("m2", "Yes?", role="assistant")])
     store.transcripts.append(ana, [said("m3", "And I like tea")])
     of_it = learnt("The Xylophon-4711 is under the carpet", provenance=said_by("ana", "t1", "m1"))
@@ -54,11 +52,11 @@ def test_a_message_takes_what_rests_on_it_along(store: MemoryStore, ana: Identit
     assert (erasure.record_ids, erasure.verified) == ((of_it.id,), True)
     assert told(store, ana) == ["m3"], "the answer to it went too"
     assert [record.id for record in store.records(ana)] == [other.id]
-    assert b"Xylophon" not in bytes_of(tmp_path)
+    assert b"Xylophon" not in stored_bytes()
 
 
 def test_a_message_of_which_nothing_was_learnt_is_erased_wherever_it_is_repeated(
-    store: MemoryStore, ana: Identity, tmp_path: Path
+    store: MemoryStore, ana: Identity, stored_bytes: Callable[[], bytes]
 ) -> None:
     store.transcripts.append(ana, [said("m1", SECRET), said("m9", f"He said: {SECRET}!", thread_id="t2")])
     one = Selection(thread_id="t1", message_ids=("m1",))
@@ -67,7 +65,7 @@ def test_a_message_of_which_nothing_was_learnt_is_erased_wherever_it_is_repeated
         "checkpoints": 4,
     }
     assert (told(store, ana), told(store, ana, "t2")) == ([], [])
-    assert b"Xylophon" not in bytes_of(tmp_path)
+    assert b"Xylophon" not in stored_bytes()
 
 
 def test_messages_need_their_thread() -> None:
@@ -125,7 +123,9 @@ def test_nothing_is_learnt_from_messages_that_were_erased(store: MemoryStore, an
 # --- a whole user
 
 
-def test_of_an_erased_user_nothing_is_left(store: MemoryStore, ana: Identity, ben: Identity, tmp_path: Path) -> None:
+def test_of_an_erased_user_nothing_is_left(
+    store: MemoryStore, ana: Identity, ben: Identity, stored_bytes: Callable[[], bytes]
+) -> None:
     store.transcripts.append(ana, [said("m1", SECRET), said("m2", "Where is the Xylophon?", thread_id="t2")])
     store.transcripts.bind(ana, "t3", name="About the Xylophon")
     store.artifacts.put(ana, "summary", "The Xylophon is hers")
@@ -155,7 +155,7 @@ def test_of_an_erased_user_nothing_is_left(store: MemoryStore, ana: Identity, be
         "threads": 3,
     }
     assert checkpoints.deleted == ["t1", "t2", "t3"]
-    assert b"Xylophon" not in bytes_of(tmp_path)
+    assert b"Xylophon" not in stored_bytes()
     assert (store.records(ana), store.transcripts.threads(ana), store.tasks.list(ana)) == ([], [], [])
     assert everything_of(store, ben) == bens
     assert all(finding.ok for finding in store.doctor())
