@@ -7,6 +7,7 @@ merge.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,9 +88,9 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Self:
-        numbers: dict[str, int] = {}
-        codes = np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int32)
-        return cls(tuple(numbers), codes)
+        listed = list(texts)
+        numbers = {text: n for n, text in enumerate(dict.fromkeys(listed))}
+        return cls(tuple(numbers), np.array([*map(numbers.__getitem__, listed)], np.int32))
 
     @classmethod
     def joined(cls, parts: Sequence[Names]) -> Self:
@@ -154,9 +155,9 @@ class Vectors:
         return np.repeat(np.arange(len(self.rows)), np.diff(np.append(self.starts, len(self.chunks))))
 
     def _blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """The chunks as float32, some at a time. What is multiplied with a block is one vector: for a matrix of two or
-        three, BLAS starts threads that take longer than the work."""
-        wide = np.empty((min(BLOCK, len(self.chunks)), self.chunks.shape[1]), np.float32)
+        """The chunks as float32, some at a time, each until the next is asked for. What is multiplied with a block is
+        one vector: for a matrix of two or three, BLAS starts threads that take longer than the work."""
+        wide = _wide_rows(self.chunks.shape[1])
         for start in range(0, len(self.chunks), BLOCK):
             block = self.chunks[start : start + BLOCK]
             wide[: len(block)] = block
@@ -249,6 +250,17 @@ class Vectors:
     def nbytes(self) -> int:
         # with what is derived from it at use: inverse, of_chunk, lengths
         return self.rows.nbytes + self.starts.nbytes + self.chunks.nbytes + self.sizes.nbytes + 16 * len(self.chunks)
+
+
+_scratch = threading.local()
+
+
+def _wide_rows(dims: int) -> Floats:
+    """Room for a block, the same for the whole life of a thread: fresh memory costs more than what is done in it."""
+    rows: Floats | None = getattr(_scratch, "rows", None)
+    if rows is None or rows.shape[1] != dims:
+        rows = _scratch.rows = np.empty((BLOCK, dims), np.float32)
+    return rows
 
 
 def _ranges(starts: Ints, end: int, chosen: Ints) -> tuple[Ints, Ints]:

@@ -228,11 +228,12 @@ class SearchIndex:
     def _rows(self, connection: apsw.Connection, space: str, after: int) -> Iterator[Indexed]:
         """A space's rows that were written after a version, without the vectors that cannot be compared."""
         others = {number for (number,) in connection.execute(OTHERS, (self._embedder_id,))}
+        plain = f"{space} "
         for id, group, speaker, blob, seq, place, since, until, reach, embedder in connection.execute(
             ROWS, (space, after)
         ):
             compared = without_vectors(blob) if embedder in others else blob
-            yield Indexed(id, group, speaker, compared, seq, place, since, until, f"{space} {reach or ''}")
+            yield Indexed(id, group, speaker, compared, seq, place, since, until, plain + reach if reach else plain)
 
     def _keep(self, key: str | tuple[str, ...], kept: Space | Joined, size: int) -> None:
         with self._lock:
