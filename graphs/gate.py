@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import dataclasses
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, nullcontext
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
@@ -27,10 +27,14 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
 from everthread.errors import UsageError
+from everthread.graphs.soundness import check
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext, memory_context
 
 __all__ = ["GatedGraph", "MemoryGraph", "gate"]
+
+
+Narrow = Callable[[Any], Any]
 
 
 @runtime_checkable
@@ -54,12 +58,15 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     typed loosely, since both `("user", "hello")` and a bare `Identity` are welcome.
     """
 
-    def __init__(self, *, timeout: float = 60.0, **parts: Any) -> None:
+    def __init__(self, *, timeout: float = 60.0, narrow: Narrow | None = None, **parts: Any) -> None:
         super().__init__(**parts)
         self.timeout = timeout
+        self.narrow = narrow
+        """What of an input enters the graph; all of it when None."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As LangGraph's; the thread is held until the iterator ends or is closed."""
+        input = self.narrow(input) if self.narrow else input
         entry = self._entry(config, options.get("context"))
         if entry is None:
             yield from super().stream(input, config, **options)
@@ -71,6 +78,7 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         """As LangGraph's; the thread is held until the iterator ends or is closed."""
+        input = self.narrow(input) if self.narrow else input
         entry = self._entry(config, options.get("context"))
         if entry is None:
             async with closing(super().astream(input, config, **options)) as parts:
@@ -229,22 +237,30 @@ def at_time(context: Any, moment: datetime, schema: Any = None) -> Any:
     return clone
 
 
-def gate(graph: CompiledStateGraph[Any, Any, Any, Any], *, timeout: float = 60.0) -> GatedGraph:
+def gate(
+    graph: CompiledStateGraph[Any, Any, Any, Any], *, timeout: float = 60.0, narrow: Narrow | None = None
+) -> GatedGraph:
     """The same graph with a gate: `gate(create_agent(..., checkpointer=saver, store=store))`.
 
-    Runs of one thread wait for each other up to `timeout` seconds. Raises UsageError for what is not a compiled graph.
+    Runs of one thread wait for each other up to `timeout` seconds. `narrow` takes an input and returns what of it is to
+    enter the graph, and so its checkpoints. Raises UsageError for what is not a compiled graph,
+    and for one whose memory nodes cannot work: see `graphs/soundness.py`.
     """
     if not isinstance(graph, CompiledStateGraph):
         raise UsageError(f"gate() takes a compiled graph, not {type(graph).__name__}; write gate(builder.compile(...))")
+    check(graph)
     parts = {name: part for name, part in vars(graph).items() if name != "__orig_class__"}
-    gated = GatedGraph(**{**parts, "timeout": timeout})
-    vars(gated).update(parts, timeout=timeout)  # the constructor drops what `compile` sets afterwards
+    gated = GatedGraph(**{**parts, "timeout": timeout, "narrow": narrow})
+    vars(gated).update(parts, timeout=timeout, narrow=narrow)  # the constructor drops what `compile` sets afterwards
     return gated
 
 
 class MemoryGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
     """A `StateGraph` whose `compile` returns a gated graph."""
 
+    narrow: Narrow | None = None
+    """What of an input enters the graph; all of it when None."""
+
     def compile(self, *args: Any, **options: Any) -> GatedGraph:
         """As LangGraph's, with a gate."""
-        return gate(super().compile(*args, **options))
+        return gate(super().compile(*args, **options), narrow=self.narrow)

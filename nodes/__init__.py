@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from everthread.nodes.extract import Extract as Extract
     from everthread.nodes.extract.door import door as door
     from everthread.nodes.flush import Flush as Flush
+    from everthread.nodes.node import as_agent as as_agent
     from everthread.nodes.node import identity_of as identity_of
     from everthread.nodes.node import runtime_for as runtime_for
     from everthread.nodes.reason import Reason as Reason
@@ -30,6 +31,7 @@ _HOMES = {
     "Reference": "everthread.nodes.state",
     "Restore": "everthread.nodes.restore",
     "Retrieve": "everthread.nodes.retrieve",
+    "as_agent": "everthread.nodes.node",
     "door": "everthread.nodes.extract.door",
     "identity_of": "everthread.nodes.node",
     "memory_block": "everthread.nodes.reason",
@@ -47,6 +49,7 @@ __all__ = [
     "Reference",
     "Restore",
     "Retrieve",
+    "as_agent",
     "door",
     "identity_of",
     "memory_block",

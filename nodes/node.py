@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -27,6 +27,7 @@ __all__ = [
     "Node",
     "Steps",
     "announce",
+    "as_agent",
     "context_of",
     "identity_of",
     "memory_of",
@@ -54,6 +55,9 @@ Steps = Generator[Ask, Any, Outcome]
 class Node(Runnable[MemoryState, Outcome]):
     """A step of a turn. Add it to any graph with `add_node`, or call it alone: `node(state, runtime)`."""
 
+    reads_messages: ClassVar[bool] = False
+    """Whether it makes no sense in a graph whose state has no `messages`."""
+
     @abstractmethod
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """The node's logic: yields `Ask`s, returns a partial update of the state."""
@@ -71,12 +75,22 @@ class Node(Runnable[MemoryState, Outcome]):
         return outcome
 
     def invoke(self, input: MemoryState, config: RunnableConfig | None = None, **kwargs: Any) -> Outcome:
-        """Called by LangGraph; the runtime is the run's own."""
+        """Called by LangGraph; the runtime is the run's own. UsageError when the graph's state has no messages."""
+        self._check(input)
         return self(input, get_runtime())
 
     async def ainvoke(self, input: MemoryState, config: RunnableConfig | None = None, **kwargs: Any) -> Outcome:
         """Called by LangGraph under asyncio."""
+        self._check(input)
         return await self.acall(input, get_runtime())
+
+    def _check(self, state: MemoryState) -> None:
+        """A channel with a reducer is there from the start, so a missing one means that the graph has none."""
+        if self.reads_messages and "messages" not in state:
+            raise UsageError(
+                f"{type(self).__name__} found no messages in the graph's state; derive the state from MemoryState, or "
+                "give it messages: Annotated[list[AnyMessage], add_messages]"
+            )
 
 
 def drive(steps: Generator[Ask, Any, Any]) -> Any:
@@ -186,6 +200,19 @@ def runtime_for(
     """A runtime to call a node alone with, in a notebook or a test: `Retrieve()(state, runtime_for(ana, store))`."""
     info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=thread_id)
     return Runtime(context=identity, store=store, execution_info=info, **options)
+
+
+def as_agent(runtime: RunRuntime, name: str, *, version: str | None = None, memory: Memory = "read") -> MemoryContext:
+    """The run's context for a sub-agent of this name: `sub.invoke({...}, context=as_agent(runtime, "researcher"))`.
+
+    It acts for the same user and reads what that user and this agent may, not what another agent learnt for itself. It
+    has none of the user's roles, and it learns nothing (R308) unless `memory="on"`; it is never more than the run may.
+    What it is told is not the user's word: give the message a name, `HumanMessage(brief, name="supervisor")`.
+    """
+    context = context_of(runtime)
+    acting = {**context.identity.model_dump(), "agent": name, "agent_version": version, "roles": frozenset()}
+    stricter = next(each for each in ("off", "read", "on") if each in (context.memory, memory))
+    return MemoryContext.model_validate({"identity": acting, "memory": stricter, "as_of": context.as_of})
 
 
 def announce(runtime: RunRuntime, node: str, event: str, **details: Any) -> None:

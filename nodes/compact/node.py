@@ -29,6 +29,8 @@ class Compact(Node):
     that fails, is empty or malformed changes nothing, and the turn goes on. StoreError when the texts cannot be kept.
     """
 
+    reads_messages = True
+
     def __init__(
         self,
         summariser: Summariser | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from everthread.nodes.extract.candidate import Extractor
@@ -16,7 +16,7 @@ from everthread.nodes.node import Node, Steps, announce, context_of, store_of, t
 from everthread.nodes.state import MemoryState, is_marked, with_receipt
 from everthread.stores.record import now_utc
 
-__all__ = ["Extract", "said_before", "waiting"]
+__all__ = ["Extract", "new_window", "said_before", "waiting"]
 
 Mode = Literal["always", "throttled", "never"]
 
@@ -31,6 +31,8 @@ class Extract(Node):
     With memory `read` or `off`, nothing is learnt and no transcript is kept, and what was said meanwhile is passed over
     for good.
     """
+
+    reads_messages = True
 
     def __init__(
         self,
@@ -108,6 +110,18 @@ def said_before(state: MemoryState) -> str | None:
     return next(
         (message.id for message in reversed(seen) if isinstance(message, HumanMessage) and not is_marked(message)), None
     )
+
+
+def new_window(state: Any) -> Any:
+    """A state, or an input, with no more of its messages than extraction needs: those that it has not seen, and the end
+    of what it has seen, from the user's last message on. What is no state (a resume) comes back as it is."""
+    flushed = state.get("flushed_to") if isinstance(state, dict) else None
+    messages = state.get("messages") if flushed else None
+    if not isinstance(messages, list) or not all(isinstance(message, BaseMessage) for message in messages):
+        return state
+    seen = _start(state)
+    asked = (n for n in range(seen - 1, -1, -1) if isinstance(messages[n], HumanMessage) and not is_marked(messages[n]))
+    return {**state, "messages": messages[next(asked, max(seen - 1, 0)) :]}
 
 
 def _start(state: MemoryState) -> int:

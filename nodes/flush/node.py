@@ -26,6 +26,8 @@ class Flush(Node):
     the transcript has the messages all the same, and `Extract` reads them again at the end of the turn.
     """
 
+    reads_messages = True
+
     def __init__(
         self,
         extractor: Extractor | None = None,

@@ -39,6 +39,8 @@ class Reason(Node):
     ModelReplyError: the thread is as it was before the call, and `invoke(None, config)` tries again.
     """
 
+    reads_messages = True
+
     def __init__(
         self,
         model: BaseChatModel,

@@ -30,6 +30,8 @@ class Restore(Node):
     `deliver=False` is for a sub-agent: admitted inputs and notices belong to the outermost graph (R305).
     """
 
+    reads_messages = True
+
     def __init__(
         self, instructions: ProjectInstructions | Callable[[], str] | str | None = None, *, deliver: bool = True
     ) -> None:

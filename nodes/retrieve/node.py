@@ -27,6 +27,8 @@ class Retrieve(Node):
     identity that is missing or a store that is not ours still raises.
     """
 
+    reads_messages = True
+
     def __init__(self, *, limit: int = 5, budget_tokens: int = 1_200, floor: float | None = FLOOR) -> None:
         self.limit = limit
         self.budget_tokens = budget_tokens

@@ -41,6 +41,7 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
             "Reference",
             "Restore",
             "Retrieve",
+            "as_agent",
             "door",
             "identity_of",
             "memory_block",
