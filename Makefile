@@ -24,6 +24,7 @@ check: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test
 	$(BIN)/python benchmarks/turn.py
 	$(BIN)/python benchmarks/threads.py
+	$(BIN)/python benchmarks/host.py
 	@if [ -n "$(DATA)" ]; then $(BIN)/python benchmarks/recall.py --data $(DATA); \
 	else echo "recall and ingest figures need data: make bench DATA=path/to/data"; fi
 

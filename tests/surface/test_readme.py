@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,20 @@ def test_the_second_example_remembers_in_a_graph_of_its_own(
     first, second = capsys.readouterr().out.split("\n", 1)
     assert first == "I do not know yet."
     assert "The user prefers tea over coffee." in second
+
+
+def test_the_third_example_gives_an_agent_memory(tmp_path: Path) -> None:
+    from everthread import Identity
+    from everthread.nodes.reason import OfflineModel
+    from everthread.stores import open_checkpointer, open_store
+
+    with open_store(f"sqlite:{tmp_path}") as store, open_checkpointer(f"sqlite:{tmp_path}") as saver:
+        names: dict[str, Any] = {"model": OfflineModel(), "store": store, "saver": saver}
+        exec(compile(EXAMPLES[2], "README.md", "exec"), names)
+        ana = Identity(tenant="acme", user="ana")
+        said = {"messages": [("user", "I prefer tea over coffee.")]}
+        names["agent"].invoke(said, {"configurable": {"thread_id": "t"}}, context=ana)
+        assert [record.statement for record in store.records(ana)] == ["The user prefers tea over coffee."]
 
 
 def test_the_node_that_the_readme_calls_alone_does_what_it_says(tmp_path: Path) -> None:
