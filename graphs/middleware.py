@@ -176,7 +176,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
                 raise
             changed = {**changed, **again}
             response = yield Ask(cast(Any, call), assembled(asked, with_update(stored, again), runtime))
-        note_citations(reply_of(response).text, runtime)
+        note_citations(said_in(response), runtime)
         return ExtendedModelResponse(response, Command(update=changed)) if changed else cast(Reply, response)
 
     def _compacted(self, state: MemoryState, runtime: Runtime[Any], limit: int) -> Generator[Ask, Any, MemoryUpdate]:
@@ -298,11 +298,10 @@ def overflowing(state: MemoryState) -> MemoryState:
     return {**state, "window": {**state.get("window", {}), "overflow": str(newest)}}
 
 
-def reply_of(response: Any) -> AIMessage:
-    """The model's own message in whatever the rest of the agent's middleware returned."""
-    if isinstance(response, AIMessage):
-        return response
-    return next(message for message in response.result if isinstance(message, AIMessage))
+def said_in(response: Any) -> str:
+    """What the model itself said, in whatever the rest of the agent's middleware returned."""
+    messages = [response] if isinstance(response, AIMessage) else response.result
+    return "\n".join(message.text for message in messages if isinstance(message, AIMessage))
 
 
 def is_final(state: MemoryState) -> bool:

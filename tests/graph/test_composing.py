@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 import random
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,13 +19,14 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send, interrupt
 from support.models import FakeModel
 from support.records import keep, learnt
 from typing_extensions import TypedDict
 
 from everthread import Identity, MemoryContext, MemoryState
-from everthread.errors import UsageError
+from everthread.errors import AccessDenied, UsageError
 from everthread.graphs import MemoryMiddleware, create_recall_graph, create_remember_graph, gate
 from everthread.nodes import (
     Compact,
@@ -157,6 +160,35 @@ def test_nodes_beside_an_agent_with_the_middleware_are_refused_when_the_graph_is
         gate(chain(Small, retrieve=Retrieve(), agent=agent).compile())
 
 
+def test_an_old_langgraph_is_named_with_the_command() -> None:
+    script = (
+        "import sys, types\n"
+        "import langgraph.graph\n"
+        "sys.modules['langgraph.channels'] = types.ModuleType('langgraph.channels')\n"
+        "import everthread.nodes.state"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.stderr.splitlines()[-1] == (
+        "everthread.errors.UsageError: this langgraph is too old for everthread, it has no DeltaChannel; "
+        "pip install --upgrade 'langgraph>=1.2.24,<2'"
+    )
+
+
+@pytest.mark.parametrize("context", [None, "ana", {"user": "ana"}, {"user_id": "ana"}])
+def test_a_run_whose_context_is_no_identity_is_refused(store: MemoryStore, context: Any) -> None:
+    graph = StateGraph(Small)
+    graph.add_node("retrieve", Retrieve())
+    graph.add_edge(START, "retrieve")
+    with pytest.raises(AccessDenied, match="pass context=Identity"):
+        graph.compile(store=store).invoke(say("Hello."), context=context)
+
+
+def test_a_hosts_store_of_another_kind_is_named_with_the_remedy(ana: Identity) -> None:
+    host: Any = chain(Small, retrieve=Retrieve()).compile(store=InMemoryStore())
+    with pytest.raises(UsageError, match=r"compiled with InMemoryStore.*open_store"):
+        host.invoke(say("Hello."), context=MemoryContext(identity=ana))
+
+
 def test_learning_without_a_thread_names_the_remedy(store: MemoryStore, ana: Identity) -> None:
     host: Any = chain(Small, answer=from_memory, extract=Extract()).compile(store=store)
     with pytest.raises(UsageError, match=r"no thread id; .* compile the graph with a checkpointer"):
@@ -190,16 +222,24 @@ def remembering(answer: Any = from_memory, **options: Any) -> StateGraph[Any, An
     )
 
 
-def test_an_agent_between_recall_and_remember_knows_what_was_said_in_another_thread(
+async def test_an_agent_between_recall_and_remember_knows_what_was_said_in_another_thread(
     store: MemoryStore, saver: Any, ana: Identity
 ) -> None:
     host = gate(remembering().compile(checkpointer=saver, store=store))
-    host.invoke(say(TEA), on("monday"), context=ana)
-    host.invoke(say("I live in Lisbon."), on("monday"), context=ana)
-    state = host.invoke(say("Do I prefer tea or coffee?"), on("tuesday"), context=ana)
+    await host.ainvoke(say(TEA), on("monday"), context=ana)
+    host.invoke(say("I work in Lisbon."), on("monday"), context=ana)
+    state = await host.ainvoke(say("Do I prefer tea or coffee?"), on("tuesday"), context=ana)
     assert LEARNT in state["messages"][-1].text
-    assert [record.provenance.message_ids for record in store.records(ana)] != []
-    assert len(state["messages"]) == 2
+    assert [message.type for message in state["messages"]] == ["human", "ai"]
+    assert len(store.transcripts.read(ana, "monday")) == 4
+
+
+def test_what_the_user_takes_back_in_the_next_turn_is_taken_back(store: MemoryStore, saver: Any, ana: Identity) -> None:
+    host = gate(remembering().compile(checkpointer=saver, store=store))
+    host.invoke(say(TEA), on("a"), context=ana)
+    assert [record.statement for record in store.records(ana)] == [LEARNT]
+    host.invoke(say("Please do not remember that."), on("a"), context=ana)
+    assert store.records(ana) == []
 
 
 def test_a_review_inside_the_host_is_resumed_by_a_curator(store: MemoryStore, saver: Any, ana: Identity) -> None:

@@ -19,12 +19,14 @@ from langchain.agents.middleware import (
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolCall
 from langchain_core.tools import tool
+from langgraph.prebuilt import ToolRuntime
 from langgraph.types import Command
 from support.models import FakeModel
 
 from everthread import Identity, MemoryContext, MemoryState
 from everthread.errors import AccessDenied, ModelReplyError, UsageError
 from everthread.graphs import MemoryMiddleware, gate
+from everthread.nodes import as_agent
 from everthread.nodes.extract import Candidate, RuleExtractor
 from everthread.nodes.extract.candidate import Window
 from everthread.nodes.node import Ask
@@ -124,6 +126,21 @@ def test_blocks_of_the_hosts_system_message_stay(home: Home, ana: Identity) -> N
     first, second = content
     assert first == cached
     assert isinstance(second, dict) and LEARNT in second["text"]
+
+
+def test_project_instructions_are_in_the_request_and_only_their_hash_in_the_thread(home: Home, ana: Identity) -> None:
+    model = FakeModel()
+    agent = home.agent(model, MemoryMiddleware(instructions="Answer in French."))
+    state = agent.invoke(say("Hello."), on("a"), context=ana)
+    assert "Answer in French." in system_of(model.prompts[0])
+    assert state["instructions"].startswith("sha256:")
+
+
+def test_a_memory_that_the_answer_names_counts_as_used(home: Home, ana: Identity) -> None:
+    home.agent(FakeModel()).invoke(say(TEA), on("a"), context=ana)
+    (record,) = home.store.records(ana)
+    home.agent(FakeModel(replies=[f"Tea ({record.id})."])).invoke(say("Tea or coffee?"), on("b"), context=ana)
+    assert [each.usage_count for each in home.store.records(ana)] == [1]
 
 
 def test_a_run_that_may_only_read_learns_nothing(home: Home, ana: Identity) -> None:
@@ -376,3 +393,27 @@ def test_a_summary_of_langchains_own_middleware_is_not_taken_for_the_users_word(
         state = agent.invoke(say(text), on("a"), context=ana)
     assert any("I prefer coffee" in message.text for message in state["messages"])
     assert statements(home.store, ana, statuses=("active", "pending")) == []
+
+
+# --- a sub-agent behind a tool
+
+
+async def test_a_sub_agent_behind_a_tool_reads_as_itself_and_the_supervisor_learns(home: Home, ana: Identity) -> None:
+    home.agent(FakeModel()).invoke(say(TEA), on("before"), context=ana)
+    model = FakeModel(replies=["Tea it is."])
+    researcher = create_agent(model, middleware=[MemoryMiddleware(deliver=False)], checkpointer=False)
+
+    @tool
+    async def research(question: str, runtime: ToolRuntime[Any, Any]) -> str:
+        """Ask the researcher."""
+        brief = HumanMessage(question, name="supervisor")
+        reply = await researcher.ainvoke({"messages": [brief]}, context=as_agent(runtime, "researcher"))
+        return str(reply["messages"][-1].text)
+
+    replies = [calling("research", question="Does the user prefer tea or coffee?"), "You prefer tea."]
+    agent = home.agent(FakeModel(replies=replies), tools=[research])
+    state = await agent.ainvoke(say("Find out what I drink. I live in Lisbon."), on("a"), context=ana)
+    assert LEARNT in system_of(model.prompts[0])
+    assert [message.text for message in state["messages"][2:]] == ["Tea it is.", "You prefer tea."]
+    assert sorted(statements(home.store, ana)) == ["The user lives in Lisbon.", LEARNT]
+    assert [line.speaker for line in home.store.transcripts.read(ana, "a")] == ["ana", None, "research", None]
