@@ -21,10 +21,11 @@ types: $(VENV)/.installed-test
 check: $(VENV)/.installed-test
 	$(BIN)/pytest
 
-bench: $(VENV)/.installed-test
+bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/turn.py
 	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/host.py
+	$(BIN)/python -m benchmarks.stores
 	@if [ -n "$(DATA)" ]; then $(BIN)/python benchmarks/recall.py --data $(DATA); \
 	else echo "recall and ingest figures need data: make bench DATA=path/to/data"; fi
 
@@ -39,6 +40,10 @@ $(VENV)/.installed: pyproject.toml $(VENV)/bin/python
 $(VENV)/.installed-test: pyproject.toml $(VENV)/bin/python
 	$(PIP) install --quiet -e '.[test]'
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: $(VENV)/.installed-test
+	$(PIP) install --quiet -e '.[test,bench]'
+	touch $@
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache
