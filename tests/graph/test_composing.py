@@ -154,6 +154,17 @@ def test_two_nodes_of_one_kind_are_refused_when_the_graph_is_built() -> None:
         gate(chain(Small, one=Retrieve(), two=Retrieve(limit=2)).compile())
 
 
+def test_a_host_that_would_lose_what_a_memory_graph_gives_back_is_refused_when_it_is_built() -> None:
+    class Plain(TypedDict, total=False):
+        messages: Annotated[list[AnyMessage], add_messages]
+
+    recall, remember = create_recall_graph().compile(checkpointer=False), create_remember_graph().compile()
+    with pytest.raises(UsageError, match=r"graph 'recall' gives back recalled, .* add recalled: list\[Reference\]"):
+        gate(chain(Plain, recall=recall).compile())
+    with pytest.raises(UsageError, match=r"graph 'remember' gives back flushed_to, .* add flushed_to: str"):
+        gate(chain(Plain, remember=remember).compile())
+
+
 def test_nodes_beside_an_agent_with_the_middleware_are_refused_when_the_graph_is_built() -> None:
     agent = create_agent(FakeModel(), middleware=[MemoryMiddleware()])
     with pytest.raises(UsageError, match="'agent' has MemoryMiddleware, and node 'retrieve'"):
@@ -306,9 +317,9 @@ def test_each_branch_of_a_fan_out_recalls_for_its_own_question(store: MemoryStor
     graph.add_conditional_edges(
         START, lambda state: [Send("worker", say(text)) for text in state["questions"]], ["worker"]
     )
-    host: Any = graph.compile(store=store)
+    host = gate(graph.compile(store=store))
     questions = ["Does Ana prefer tea?", "Where does Ana live, in Lisbon?"]
-    state = host.invoke({"questions": questions}, context=MemoryContext(identity=ana))
+    state = host.invoke({"questions": questions}, context=ana)
     assert sorted(state["answers"]) == sorted(record.id for record in records)
 
 
