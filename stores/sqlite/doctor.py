@@ -46,7 +46,8 @@ LEFT_OVER = {
 """Rows that nothing leads to, by table: they can neither be read nor erased."""
 RELATIONS = """
 SELECT records.id, json_extract(relation.value, '$.kind') AS kind, json_extract(relation.value, '$.target') AS target
-FROM records, json_each(iif(json_valid(records.body), records.body, '{}'), '$.relations') AS relation
+FROM records JOIN revisions USING (id, revision),
+    json_each(iif(json_valid(body), body, '{}'), '$.relations') AS relation
 """
 """The relations that the records themselves name."""
 RELATION_DRIFT = f"""
@@ -61,7 +62,7 @@ FIELDS = (
     "in_agent", "in_thread", "agent_family", "agent_versions", "environment", "readers", "valid_from", "valid_to",
     "expires_at", "recorded_at",
 )  # fmt: skip
-"""The columns beside a record's body: queries filter by them."""
+"""The columns of a record: queries filter by them."""
 HAVING_VECTORS = """
 SELECT embedders.id, count(*) FROM search LEFT JOIN embedders ON number = embedder GROUP BY embedders.id
 """
@@ -117,7 +118,7 @@ class Doctor:
             ok=not torn,
             detail=f"{records} records"
             + (f", {torn} without their whole history" if torn else ", each with its history"),
-            remedy=f"{FIX} restores the newest revision; a backup has the others" if torn else None,
+            remedy=f"{FIX} goes by the history that is left; a backup has what is lost" if torn else None,
         )
 
     def _fields(self, connection: apsw.Connection) -> Finding:
@@ -127,7 +128,7 @@ class Doctor:
             check="fields",
             ok=not (damaged or drifted),
             detail=", ".join(filter(None, problems)) or "what queries filter by is what the records say",
-            remedy=FIX if damaged or drifted else None,
+            remedy="restore a backup" if damaged else FIX if drifted else None,
         )
 
     def _relations(self, connection: apsw.Connection) -> Finding:
@@ -214,7 +215,7 @@ def drifted_fields(connection: apsw.Connection) -> list[str]:
 
 
 def unreadable(connection: apsw.Connection) -> list[str]:
-    """Ids of the records whose body is damaged."""
+    """Ids of the records whose body is damaged or lost."""
     known = {stored.record.id for _, stored in stored_records(connection, "1")}
     return [str(id) for (id,) in connection.execute("SELECT id FROM records") if id not in known]
 

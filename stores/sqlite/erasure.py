@@ -19,7 +19,7 @@ from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, 
 from everthread.stores.sqlite import audit, outbox
 from everthread.stores.sqlite.artifacts import Artifacts
 from everthread.stores.sqlite.database import Database, one
-from everthread.stores.sqlite.rows import Rows, Stored, body_of, save, space_of
+from everthread.stores.sqlite.rows import BODY, Rows, Stored, body_of, save, space_of
 from everthread.stores.sqlite.search import SearchIndex
 from everthread.stores.sqlite.tombstones import bury, bury_messages
 from everthread.stores.sqlite.transcripts import Transcripts
@@ -29,12 +29,12 @@ from everthread.stores.text import normalise
 
 __all__ = ["Eraser"]
 
-SELECTED = """
+SELECTED = f"""
 records.tenant = :tenant
 AND (:ids IS NULL OR records.id IN (SELECT value FROM json_each(:ids)))
 AND (:thread IS NULL OR records.thread_id = :thread)
 AND (:messages IS NULL OR EXISTS (
-    SELECT 1 FROM json_each(records.body, '$.provenance.message_ids') AS message
+    SELECT 1 FROM json_each({BODY}, '$.provenance.message_ids') AS message
     WHERE message.value IN (SELECT value FROM json_each(:messages))
 ))
 AND (:owner IS NULL OR (records.owner = :owner AND records.owner_id = :owner_id))
@@ -379,9 +379,6 @@ class Eraser:
                 connection.execute(
                     "UPDATE revisions SET body = ?, reason = ? WHERE id = ? AND revision = ?",
                     (body, ERASED, revision.id, revision.revision),
-                )
-                connection.execute(
-                    "UPDATE records SET body = ? WHERE id = ? AND revision = ?", (body, revision.id, revision.revision)
                 )
         newest = self._revisions(connection, stored.record.id)[-1]
         opposed = [relation for relation in newest.relations if relation.kind == "contradicts"]

@@ -15,7 +15,7 @@ from everthread.stores.contract import Event
 from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import Record
 from everthread.stores.sqlite.database import Database
-from everthread.stores.sqlite.rows import Stored
+from everthread.stores.sqlite.rows import BODY, Stored
 from everthread.stores.sqlite.times import micros, moment
 
 __all__ = ["Outbox", "append"]
@@ -23,8 +23,8 @@ __all__ = ["Outbox", "append"]
 Kind = Literal["memory.updated", "memory.ended", "memory.erased"]
 
 APPEND = "INSERT INTO outbox (at, tenant, kind, record_id, revision, author) VALUES (?, ?, ?, ?, ?, ?)"
-READ = """
-SELECT outbox.seq, outbox.kind, outbox.record_id, outbox.revision, outbox.at, records.body, records.author
+READ = f"""
+SELECT outbox.seq, outbox.kind, outbox.record_id, outbox.revision, outbox.at, {BODY}, records.author
 FROM outbox LEFT JOIN records ON records.id = outbox.record_id AND records.tenant = outbox.tenant
 WHERE outbox.tenant = :tenant AND outbox.seq > :after AND (
     :admin

@@ -1,7 +1,7 @@
 """`everthread doctor --fix`: what is derived is derived again, what nothing leads to goes, each with a word about it.
 
-The records' bodies and their history are the truth here; nothing that was said or learnt is invented or changed. The
-audit log is never touched: a chain that was broken and mended would prove nothing.
+The history is the truth here; nothing that was said or learnt is invented or changed. The audit log is never touched:
+a chain that was broken and mended would prove nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +25,6 @@ __all__ = ["Repair"]
 
 NEWEST = "SELECT body FROM revisions WHERE id = ? ORDER BY revision DESC"
 OWNER = "SELECT tenant, author FROM records WHERE id = ?"
-RESTORE_REVISION = """
-INSERT INTO revisions (id, revision, recorded_at, actor, receipt, reason, body)
-SELECT id, revision, recorded_at, author, '', 'restored by doctor', body FROM records WHERE id = ?
-ON CONFLICT DO NOTHING
-"""
 FILL_RELATIONS = f"INSERT INTO relations (id, kind, target) SELECT DISTINCT * FROM ({RELATIONS}) WHERE true"
 
 
@@ -47,8 +42,8 @@ class Repair:
         with self._database.write() as connection:
             done = [
                 *self._remove_left_over(connection),
-                *self._restore_records(connection),
-                *self._restore_history(connection),
+                *self._catch_up(connection),
+                *self._name_damaged(connection),
                 *self._rewrite_fields(connection),
                 *self._relate(connection),
             ]
@@ -62,33 +57,21 @@ class Repair:
             if count := connection.changes():
                 yield _done("orphans", f"removed {count} rows of {table} that nothing leads to")
 
-    def _restore_records(self, connection: apsw.Connection) -> Iterator[Finding]:
-        """A damaged record is what the newest readable revision of its history says."""
-        for id in unreadable(connection):
-            record = _newest(connection, id)
-            if record is None:
-                yield Finding(
-                    check="fields", ok=False, detail=f"{id} and its history are damaged", remedy="restore a backup"
-                )
-                continue
-            _put_back(connection, record)
-            yield _done("fields", f"restored record {id} from its revision {record.revision}")
-
-    def _restore_history(self, connection: apsw.Connection) -> Iterator[Finding]:
-        """The newest revision stands in two places: either gives the other back."""
+    def _catch_up(self, connection: apsw.Connection) -> Iterator[Finding]:
+        """A record stands at the newest revision of its history."""
         for id, revision in _torn(connection):
             record = _newest(connection, id)
             if record is not None and record.revision > revision:
                 _put_back(connection, record)
                 yield _done("history", f"record {id} is at its revision {record.revision} again")
-            else:
-                connection.execute(RESTORE_REVISION, (id,))
-                if connection.changes():
-                    yield _done("history", f"restored the newest revision of {id}")
         for id, _ in _torn(connection):
-            yield Finding(
-                check="history", ok=False, detail=f"older revisions of {id} are lost", remedy="restore a backup"
-            )
+            yield _lost("history", f"revisions of {id} are lost")
+
+    def _name_damaged(self, connection: apsw.Connection) -> Iterator[Finding]:
+        """What a record said last is nowhere else. An older revision is not put in its place: it may be what was
+        corrected, or hidden."""
+        for id in unreadable(connection):
+            yield _lost("fields", f"what {id} says is damaged")
 
     def _rewrite_fields(self, connection: apsw.Connection) -> Iterator[Finding]:
         drifted = set(drifted_fields(connection))
@@ -147,6 +130,10 @@ def _newest(connection: apsw.Connection, id: str) -> Record | None:
         except ValidationError:
             continue
     return None
+
+
+def _lost(check: str, what: str) -> Finding:
+    return Finding(check=check, ok=False, detail=what, remedy="restore a backup")
 
 
 def _done(check: str, what: str) -> Finding:

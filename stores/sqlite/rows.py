@@ -24,11 +24,13 @@ from everthread.stores.sqlite.times import micros, moment
 from everthread.stores.text import normalise
 
 __all__ = [
+    "BODY",
     "NO_THREAD",
     "OF_OWNER",
     "PERMITTED",
     "Rows",
     "Stored",
+    "body_of",
     "bounds_of",
     "columns_of",
     "document_of",
@@ -47,7 +49,10 @@ class Stored(NamedTuple):
     """The user whose turn created it."""
 
 
-FOUND = "records.id, records.revision, records.body, records.author, records.usage_count, records.last_used_at"
+BODY = "(SELECT body FROM revisions WHERE revisions.id = records.id AND revisions.revision = records.revision)"
+"""What a row of `records` says, as JSON: it is kept once, in the history."""
+
+FOUND = f"records.id, records.revision, {BODY}, records.author, records.usage_count, records.last_used_at"
 """What `Rows` reads of a row, in this order."""
 
 PERMITTED = """
@@ -72,24 +77,23 @@ SAVE = """
 INSERT INTO records (
     id, tenant, owner, owner_id, author, revision, status, subject, predicate, thread_id, in_application, in_project,
     in_agent, in_thread, agent_family, agent_versions, environment, readers, valid_from, valid_to, expires_at,
-    recorded_at, usage_count, last_used_at, body
+    recorded_at, usage_count, last_used_at
 ) VALUES (
     :id, :tenant, :owner, :owner_id, :author, :revision, :status, :subject, :predicate, :thread_id, :in_application,
     :in_project, :in_agent, :in_thread, :agent_family, :agent_versions, :environment, :readers, :valid_from, :valid_to,
-    :expires_at, :recorded_at, :usage_count, :last_used_at, :body
+    :expires_at, :recorded_at, :usage_count, :last_used_at
 ) ON CONFLICT (id) DO UPDATE SET
     owner = excluded.owner, owner_id = excluded.owner_id, revision = excluded.revision, status = excluded.status,
     subject = excluded.subject, predicate = excluded.predicate, thread_id = excluded.thread_id,
     in_application = excluded.in_application, in_project = excluded.in_project, in_agent = excluded.in_agent,
     in_thread = excluded.in_thread, agent_family = excluded.agent_family, agent_versions = excluded.agent_versions,
     environment = excluded.environment, readers = excluded.readers, valid_from = excluded.valid_from,
-    valid_to = excluded.valid_to, expires_at = excluded.expires_at, recorded_at = excluded.recorded_at,
-    body = excluded.body
+    valid_to = excluded.valid_to, expires_at = excluded.expires_at, recorded_at = excluded.recorded_at
 """
 
 SAVE_REVISION = """
 INSERT INTO revisions (id, revision, recorded_at, actor, receipt, reason, body)
-VALUES (:id, :revision, :recorded_at, :actor, :receipt, :reason, :body)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 
 
@@ -132,10 +136,11 @@ def permission(
 
 def save(connection: apsw.Connection, tenant: str, stored: Stored, *, actor: str, receipt: str, reason: str) -> None:
     """Write the record's newest revision, its place in the history and its relations. The caller keeps the index."""
-    row = columns_of(tenant, stored)
+    record, row = stored.record, columns_of(tenant, stored)
     connection.execute(SAVE, row)
-    connection.execute(SAVE_REVISION, row | {"actor": actor, "receipt": receipt, "reason": reason})
-    record = stored.record
+    connection.execute(
+        SAVE_REVISION, (record.id, record.revision, row["recorded_at"], actor, receipt, reason, body_of(record))
+    )
     if record.revision > 1:
         connection.execute("DELETE FROM relations WHERE id = ?", (record.id,))
     if record.relations:
@@ -156,8 +161,8 @@ def body_of(record: Record) -> str:
 
 def stored_records(connection: apsw.Connection, condition: str) -> Iterator[tuple[str, Stored]]:
     """(tenant, record) of every row that meets a condition (SQL of ours, never input), past what is kept in memory.
-    A damaged body is passed over: `doctor` names it."""
-    for tenant, author, body in connection.execute(f"SELECT tenant, author, body FROM records WHERE {condition}"):
+    A body that is damaged or lost is passed over: `doctor` names it."""
+    for tenant, author, body in connection.execute(f"SELECT tenant, author, {BODY} FROM records WHERE {condition}"):
         try:
             record = Record.model_validate_json(str(body))
         except ValidationError:
@@ -194,7 +199,6 @@ def columns_of(tenant: str, stored: Stored) -> dict[str, Any]:
         "recorded_at": micros(record.recorded_at),
         "usage_count": record.usage_count,
         "last_used_at": micros(record.last_used_at),
-        "body": body_of(record),
     }
 
 
@@ -243,7 +247,7 @@ class Rows:
             if record is not None:
                 self._parsed.move_to_end((id, revision))
         if record is None:
-            record = Record.model_validate_json(body)
+            record = Record.model_validate_json(str(body))
             with self._lock:
                 self._parsed[id, revision] = record
                 if len(self._parsed) > self._limit:

@@ -18,7 +18,7 @@ from support.records import create, keep, learnt, write
 from everthread import Identity, Record
 from everthread.errors import StoreError, UsageError
 from everthread.stores import SqliteStore, open_store
-from everthread.stores.record import Selection
+from everthread.stores.record import Change, Selection
 from everthread.stores.sqlite.database import Database, one
 
 
@@ -101,8 +101,10 @@ def test_a_corrupt_file_is_reported(file: Path, ana: Identity) -> None:
 def test_doctor_sees_a_torn_history_a_changed_log_and_a_drifted_index(file: Path, ana: Identity) -> None:
     with opened(file) as store:
         first, second = keep(store, ana, learnt("Train one"), learnt("Train two"))
+        new = first.model_copy(update={"statement": "Train three"})
+        write(store, ana, Change(action="revise", target=first.id, expected=1, record=new, rule="r", reason="x"))
         with store._database.write() as connection:
-            connection.execute("DELETE FROM revisions WHERE id = ?", (first.id,))
+            connection.execute("DELETE FROM revisions WHERE id = ? AND revision = 1", (first.id,))
             connection.execute("""UPDATE audit SET detail = replace(detail, 'created', 'refused')""")
             connection.execute("DELETE FROM search WHERE id = ?", (second.id,))
         found = {finding.check: finding for finding in store.doctor()}

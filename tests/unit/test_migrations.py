@@ -10,6 +10,7 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import apsw
 import numpy as np
@@ -21,10 +22,10 @@ from everthread import Identity, Scope
 from everthread.errors import UsageError
 from everthread.stores import SqliteStore
 from everthread.stores.identity import Within
-from everthread.stores.record import Governance
+from everthread.stores.record import Governance, Selection
 from everthread.stores.scoring import Document, encode
 from everthread.stores.sqlite.database import Database, migrations, one
-from everthread.stores.sqlite.rows import SAVE, Stored, bounds_of, columns_of, document_of, space_of
+from everthread.stores.sqlite.rows import Stored, body_of, bounds_of, columns_of, document_of, space_of
 
 NEWEST = max(migrations())
 TASK = """
@@ -36,6 +37,12 @@ VALUES ('task_1', 'acme', 'ana', CAST('buy tea' AS BLOB), 'scheduled', 1)
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "memory.db"
+
+
+def insert_as_then(connection: apsw.Connection, row: dict[str, Any]) -> None:
+    """A record as it was kept when its row had what it says."""
+    values = ", ".join(f":{name}" for name in row)
+    connection.execute(f"INSERT INTO records ({', '.join(row)}) VALUES ({values})", row)
 
 
 def version_of(path: Path) -> int:
@@ -152,7 +159,7 @@ def test_the_index_says_for_whom_a_record_is_after_the_migration(file: Path, ana
     with closing(apsw.Connection(str(file))) as connection:
         for seq, record in enumerate(records, start=1):
             space = space_of(ana.tenant, record)
-            connection.execute(SAVE, columns_of(ana.tenant, Stored(record, ana.user)))
+            insert_as_then(connection, columns_of(ana.tenant, Stored(record, ana.user)) | {"body": body_of(record)})
             connection.execute(
                 "INSERT INTO search (space, grp, seq, id, blob, embedder) VALUES (?, '', ?, ?, ?, 0)",
                 (space, seq, record.id, encode(document_of(record, ana.user), None)),
@@ -163,3 +170,22 @@ def test_the_index_says_for_whom_a_record_is_after_the_migration(file: Path, ana
     known = {id: (since, until, reach and json.loads(str(reach))) for id, since, until, reach in found}
     bounds = {record.id: bounds_of(record, ana.user) for record in records}
     assert known == {id: (since, until, reach and json.loads(reach)) for id, (since, until, reach) in bounds.items()}
+
+
+def test_what_a_record_says_is_kept_once_after_the_migration(file: Path, ana: Identity) -> None:
+    first, second, torn = (learnt(f"Ana has {n} kittens") for n in ("no", "two", "three"))
+    second = second.model_copy(update={"id": first.id, "revision": 2})
+    old_file(file, 7)
+    with closing(apsw.Connection(str(file))) as connection:
+        for record in (second, torn):
+            insert_as_then(connection, columns_of(ana.tenant, Stored(record, ana.user)) | {"body": body_of(record)})
+        connection.executemany(
+            "INSERT INTO revisions VALUES (?, ?, ?, 'ana', 'rcp_1', 'x', ?)",
+            [(record.id, record.revision, record.revision, body_of(record)) for record in (first, second)],
+        )
+    with SqliteStore(file, embedder="none") as store:
+        assert store.history(ana, first.id) == [first, second]
+        assert (store.record(ana, second.id), store.record(ana, torn.id)) == (second, torn)
+        assert store.history(ana, torn.id) == [torn], "its row alone had it"
+        store.erase(ana, Selection(record_ids=(first.id,)), reason="asked to")
+    assert b"two kittens" not in file.read_bytes()
