@@ -15,6 +15,7 @@ from everthread.cli.demo import demo
 from everthread.cli.doctor import doctor
 from everthread.cli.ingest import ingest
 from everthread.cli.memory import forget, history, list_records, recall, show
+from everthread.cli.migrate import import_memory
 from everthread.cli.threads import threads
 from everthread.cli.why import why
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command("chat")(chat)
 app.command("ingest")(ingest)
+app.command("import")(import_memory)
 app.command("recall")(recall)
 app.command("list")(list_records)
 app.command("show")(show)

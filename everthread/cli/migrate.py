@@ -1,0 +1,137 @@
+"""`everthread import`: memory from LangGraph's stores, langmem and mem0."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast, get_args
+
+import typer
+
+from everthread.cli.home import Here, with_home
+from everthread.cli.output import on_terminal, print_json, print_table, say
+from everthread.errors import UsageError
+
+if TYPE_CHECKING:
+    from everthread.migrate import Layout, MigrationReport
+    from everthread.stores.identity import Identity, Scope
+
+__all__ = ["import_memory"]
+
+_SHOWN = 50
+"""Rows of namespaces and scopes that a terminal shows; a pipe and `--json` have all."""
+
+
+@with_home
+def import_memory(
+    here: Here,
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The SQLite file, or mem0's JSON export.")],
+    layout: Annotated[
+        str, typer.Option("--from", metavar="LAYOUT", help="Read as langgraph, langmem or mem0.", show_default=False)
+    ],
+    map_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--map",
+            metavar="FILE",
+            help="TOML or JSON that says which namespace becomes whose memory.",
+            show_default="the layout's own; langgraph has none",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Only count and show examples; write nothing.")
+    ] = False,
+) -> None:
+    """Import the memory of another system, through the same rules as everything that is learnt.
+
+    Only what becomes this user's, or this project's, is written: run it once for each user. Secrets, personal numbers,
+    orders and sensitive facts are refused and counted. What was imported before is not added again.
+
+    \b
+    Examples:
+      everthread import old.db --from langgraph --map map.toml --user ana --dry-run
+      everthread import old.db --from langmem --user ana
+      everthread import mem0.json --from mem0 --user ana --json
+    """
+    from everthread.migrate import load_maps, migrate, read
+
+    known = _layout(layout)
+    maps = load_maps(map_file, known)
+    identity = here.identity
+    items = read(source, known)  # whole, before our own files are opened
+    with here.open_store() as store, _progress(len(items)) as advance:
+        report = migrate(
+            store,
+            items,
+            maps,
+            layout=known,
+            identity_for=lambda scope: _member(identity, scope),
+            dry_run=dry_run,
+            advance=advance,
+        )
+    if here.json:
+        print_json(report)
+    else:
+        _print(report)
+
+
+def _layout(name: str) -> Layout:
+    from everthread.migrate import Layout
+
+    if name not in get_args(Layout):
+        raise UsageError(f"--from {name!r} is not known; choose from {', '.join(get_args(Layout))}")
+    return cast("Layout", name)
+
+
+def _member(identity: Identity, scope: Scope) -> Identity | None:
+    """The identity of the command line when the scope is its own: it grants no roles and speaks for nobody else."""
+    from everthread.stores.identity import owners_of
+
+    return identity if (scope.owner, scope.owner_id) in owners_of(identity) else None
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, when that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("items"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("items", total=total)
+        yield lambda count: progress.advance(task, count)
+
+
+def _print(report: MigrationReport) -> None:
+    refused = sum(each.count for each in report.refused)
+    skipped = sum(report.skipped.values())
+    say(
+        f"{'would import' if report.dry_run else 'imported'} from {report.read} items: {report.created} new, "
+        f"{report.pending} to review, {report.revised} changed, {report.confirmed} confirmed, "
+        f"{report.already_there} already there; {refused} refused, {skipped} skipped"
+    )
+    for statement in report.examples:
+        say(f"for example: {statement}")
+    if report.refused:
+        print_table(
+            ("refused by", "items", "because"), [(each.rule, str(each.count), each.reason) for each in report.refused]
+        )
+    if report.skipped:
+        print_table(("skipped because", "items"), [(why, str(count)) for why, count in report.skipped.items()])
+    _print_some("namespace without a map", report.unmapped)
+    _print_some("not this user's", report.others)
+
+
+def _print_some(title: str, counts: dict[str, int]) -> None:
+    if not counts:
+        return
+    rows = [(name, str(count)) for name, count in counts.items()]
+    shown = rows[:_SHOWN] if on_terminal() else rows
+    print_table((title, "items"), shown)
+    if len(shown) < len(rows):
+        say(f"and {len(rows) - len(shown)} more; --json lists them all")
