@@ -24,7 +24,8 @@ __all__ = ["Item", "Layout", "Skipped", "items_of", "read"]
 Layout = Literal["langgraph", "langmem", "mem0"]
 """How the source is laid out. langmem's is LangGraph's, with values of its own."""
 
-_PAGE = 500
+_ALL = 2**31 - 1
+"""A limit that takes everything at once: pages of a store are cut by time, and items of one time may change places."""
 _MEM0_OWNERS = ("user_id", "agent_id", "app_id", "run_id")
 """Fields by which mem0 says whose a memory is, in the order in which they make a namespace."""
 
@@ -80,29 +81,18 @@ def items_of(store: BaseStore) -> Iterator[Item]:
 
     By namespace. What a store with a TTL has dropped is not there; when the rest would expire it does not tell.
     """
-    for namespace in _namespaces(store):
-        offset = 0
-        while page := store.search(namespace, limit=_PAGE, offset=offset, refresh_ttl=False):
-            # a search goes into deeper namespaces too: those have their own turn
-            yield from (
-                Item(namespace, found.key, found.value, _moment(found.updated_at))
-                for found in page
-                if tuple(found.namespace) == namespace
-            )
-            offset += len(page)
-
-
-def _namespaces(store: BaseStore) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    while page := store.list_namespaces(limit=_PAGE, offset=len(found)):
-        found.extend(map(tuple, page))
-    return sorted(set(found))
+    for namespace in sorted(set(map(tuple, store.list_namespaces(limit=_ALL)))):
+        # a search goes into deeper namespaces too: those have their own turn
+        for found in store.search(namespace, limit=_ALL, refresh_ttl=False):
+            if tuple(found.namespace) == namespace:
+                yield Item(namespace, found.key, found.value, _moment(found.updated_at))
 
 
 def _read_sqlite(path: Path, layout: Layout) -> list[Item | Skipped]:
     table = "history" if layout == "mem0" else "store"
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         connection.row_factory = sqlite3.Row
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")  # one torn text is one item's trouble
         columns = {row["name"] for row in connection.execute(f"PRAGMA table_info({table})")}
         needed = {"memory_id", "new_memory"} if layout == "mem0" else {"prefix", "key", "value"}
         if not needed <= columns:
@@ -111,7 +101,7 @@ def _read_sqlite(path: Path, layout: Layout) -> list[Item | Skipped]:
 
 
 def _stored(connection: sqlite3.Connection) -> Iterator[Item | Skipped]:
-    """The rows of LangGraph's SqliteStore; files of its first versions have no expiry."""
+    """The rows of LangGraph's SqliteStore; files of its first versions have no expiry. It allows no "." in a label."""
     for row in map(dict, connection.execute("SELECT * FROM store ORDER BY prefix, key")):
         try:
             value = json.loads(row["value"])
@@ -121,7 +111,9 @@ def _stored(connection: sqlite3.Connection) -> Iterator[Item | Skipped]:
             yield Skipped("its value is not a JSON object")
             continue
         written = _moment(row.get("updated_at") or row.get("created_at"))
-        yield Item(tuple(row["prefix"].split(".")), row["key"], value, written, _moment(row.get("expires_at")))
+        yield Item(
+            tuple(str(row["prefix"]).split(".")), str(row["key"]), value, written, _moment(row.get("expires_at"))
+        )
 
 
 def _history(connection: sqlite3.Connection) -> Iterator[Item | Skipped]:

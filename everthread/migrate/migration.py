@@ -114,7 +114,7 @@ class _Migration:
             return None
         place = scope_of(self.maps, item.namespace)
         if place is None:
-            self.unmapped["/".join(item.namespace)] += 1
+            self.unmapped[sound("/".join(item.namespace))] += 1
             return None
         mapped, scope = place
         identity = self.identity_for(scope)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from support.foreign import history_db, langgraph_db, mem0_export
@@ -55,6 +56,22 @@ def test_a_file_of_the_first_version_has_no_expiry(tmp_path: Path) -> None:
         connection.execute("INSERT INTO store VALUES ('a.b', 'm', 'torn', NULL, NULL)")
     unreadable = Skipped("its value is not a JSON object")
     assert read(path, "langmem") == [Item(("a", "b"), "k", {"x": 1}, MAY), unreadable, unreadable]
+
+
+def test_torn_text_costs_nothing_but_itself(tmp_path: Path) -> None:
+    path = langgraph_db(tmp_path / "s.db", [(("a",), "k", TEA), (("b",), "k", TEA)], at="2025-05-08 12:00:00")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE store SET key = CAST(x'6bff' AS TEXT) WHERE prefix = 'a'")
+    assert read(path, "langgraph") == [Item(("a",), "k\ufffd", TEA, MAY), Item(("b",), "k", TEA, MAY)]
+
+
+def test_a_source_that_is_in_use_is_read(tmp_path: Path) -> None:
+    path = langgraph_db(tmp_path / "s.db", [])
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("INSERT INTO store (prefix, key, value, updated_at) VALUES ('a', 'k', '{}', '2025-05-08 12:00')")
+        writer.commit()
+        assert read(path, "langgraph") == [Item(("a",), "k", {}, MAY)]
 
 
 @pytest.mark.parametrize("wrap", [list, lambda found: {"results": found}])
@@ -104,8 +121,14 @@ def test_mem0s_history_gives_the_last_state_of_each_memory(tmp_path: Path) -> No
     ]
 
 
-def test_an_open_store_gives_each_item_once() -> None:
-    store = InMemoryStore()
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_an_open_store_gives_each_item_once(kind: str, tmp_path: Path) -> None:
+    with SqliteStore.from_conn_string(str(tmp_path / "s.db")) as stored:
+        stored.setup()
+        check_items_of(InMemoryStore() if kind == "memory" else stored)
+
+
+def check_items_of(store: BaseStore) -> None:
     for namespace in (("a",), ("a", "b"), ("c",)):
         store.put(namespace, "k", {"in": list(namespace)})
     assert [(item.namespace, item.value) for item in items_of(store)] == [

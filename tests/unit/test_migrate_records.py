@@ -279,3 +279,15 @@ def test_two_tenants_import_the_same_file(store: MemoryStore, ana: Identity) -> 
 def test_a_refusal_says_why_without_the_words(store: MemoryStore, ana: Identity) -> None:
     report = move(store, ana, item("The deploy key is AKIAIOSFODNN7EXAMPLE."))
     assert report.refused == (RefusedCount(rule="secret", reason="it holds a secret", count=1),)
+
+
+def test_text_that_is_no_text_harms_nothing_else(store: MemoryStore, ana: Identity) -> None:
+    report = move(
+        store,
+        ana,
+        item("Ana owns a cat \ud83d.", "k\udc00"),
+        item("Torn.", "k2", "memories", "a\ud83d"),
+        item("Ana reads novels.", "k3"),
+    )
+    assert counts(report) == {"read": 3, "created": 2, "unmapped": {"memories/a\ufffd": 1}}
+    assert statements(store, ana) == ["Ana owns a cat \ufffd.", "Ana reads novels."]

@@ -7,6 +7,7 @@ import sys
 
 import everthread
 import everthread.graphs
+import everthread.migrate
 import everthread.nodes
 import everthread.stores
 
@@ -56,6 +57,18 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
             "create_recall_graph",
             "create_remember_graph",
             "gate",
+        },
+        everthread.migrate: {
+            "Item",
+            "Layout",
+            "Map",
+            "MigrationReport",
+            "RefusedCount",
+            "Skipped",
+            "items_of",
+            "load_maps",
+            "migrate",
+            "read",
         },
     }
     assert {module: set(module.__all__) for module in pinned} == pinned
