@@ -38,7 +38,7 @@ $(VENV)/.installed: pyproject.toml $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.installed-test: pyproject.toml $(VENV)/bin/python
-	$(PIP) install --quiet -e '.[test]'
+	$(PIP) install --quiet -e '.[test,server]'
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/.installed-test

@@ -35,6 +35,11 @@ __all__ = ["GatedGraph", "MemoryGraph", "gate"]
 
 
 Narrow = Callable[[Any], Any]
+Whose = Callable[[Any], Any]
+"""From the context that a run's caller gave to the one that the run gets; AccessDenied when there is none for it."""
+
+PLACE = {"thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map"}
+"""What of `configurable` says where a run is, whatever a context calls by the same name."""
 
 
 @runtime_checkable
@@ -58,11 +63,15 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     typed loosely, since both `("user", "hello")` and a bare `Identity` are welcome.
     """
 
-    def __init__(self, *, timeout: float = 60.0, narrow: Narrow | None = None, **parts: Any) -> None:
+    def __init__(
+        self, *, timeout: float = 60.0, narrow: Narrow | None = None, whose: Whose | None = None, **parts: Any
+    ) -> None:
         super().__init__(**parts)
         self.timeout = timeout
         self.narrow = narrow
         """What of an input enters the graph; all of it when None."""
+        self.whose = whose
+        """What a run's context is; the one that the caller gave when None."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As LangGraph's; the thread is held until the iterator ends or is closed."""
@@ -73,6 +82,7 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return
         entry.bind()
         with entry.hold():
+            config = unmirrored(config, entry.given)
             options["context"] = entry.context_at(entry.moment())
             yield from super().stream(input, config, **options)
 
@@ -87,6 +97,7 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             return
         await asyncio.to_thread(entry.bind)
         async with entry.ahold():
+            config = unmirrored(config, entry.given)
             options["context"] = entry.context_at(await entry.amoment())
             # Closed before the thread is given back: a run that is left alone is over only then.
             async with closing(super().astream(input, config, **options)) as parts:
@@ -94,8 +105,11 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                     yield part
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
-        """As LangGraph's, holding the thread. (`update_state` comes through here.)"""
+        """As LangGraph's, holding the thread. (`update_state` comes through here.) An update has no context, so only a
+        graph that knows itself whose it is checks that."""
         entry = self._entry(config, None)
+        if entry and self.whose:
+            entry.bind()
         with entry.hold() if entry else nullcontext():
             return super().bulk_update_state(config, supersteps)
 
@@ -104,6 +118,8 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     ) -> RunnableConfig:
         """As LangGraph's, holding the thread."""
         entry = self._entry(config, None)
+        if entry and self.whose:
+            await asyncio.to_thread(entry.bind)
         async with entry.ahold() if entry else nullcontext():
             return await super().abulk_update_state(config, supersteps)
 
@@ -117,12 +133,15 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         runtime = handed if isinstance(handed, Runtime) else None
         if CONFIG_KEY_TASK_ID in configurable and runtime is not None:
             return None
+        if context is None and runtime is not None:
+            context = runtime.context
         thread_id = configurable.get("thread_id")
         return Entry(
             thread_id=None if thread_id is None else str(thread_id),
             saver=self._resolve_checkpointer(merged),
             store=self.store if runtime is None else runtime.store,
-            context=context if context is not None or runtime is None else runtime.context,
+            given=context,
+            context=self.whose(context) if self.whose else context,
             schema=self.context_schema,
             addressed=addressed_checkpoint(configurable),
             timeout=0.0 if runs_in(thread_id) else self.timeout,
@@ -135,7 +154,10 @@ class Entry(NamedTuple):
     thread_id: str | None
     saver: BaseCheckpointSaver[Any] | None
     store: Any
+    given: Any
+    """The context that the caller gave."""
     context: Any
+    """The context to run with."""
     schema: Any
     """The graph's context schema."""
     addressed: str | None
@@ -194,6 +216,20 @@ def closing(parts: AsyncIterator[Any]) -> aclosing[AsyncGenerator[Any, None]]:
     return aclosing(cast(AsyncGenerator[Any, None], parts))
 
 
+def unmirrored(config: RunnableConfig | None, context: Any) -> RunnableConfig | None:
+    """The config without what it repeats of a context of plain data.
+
+    LangGraph's server copies the context into `configurable`, and from there into the metadata of every checkpoint,
+    where it would be readable and outlive every erasure (R294)."""
+    if not config or not isinstance(context, Mapping):
+        return config
+    mirrored = context.keys() - PLACE
+    clean: dict[str, Any] = dict(config)
+    for part in {"configurable", "metadata"} & clean.keys():
+        clean[part] = {k: v for k, v in clean[part].items() if k not in mirrored or context[k] != v}
+    return cast(RunnableConfig, clean)
+
+
 def addressed_checkpoint(configurable: Mapping[str, Any]) -> str | None:
     """The checkpoint of the thread that a config names; of a subgraph's checkpoint, its host's."""
     if configurable.get("checkpoint_ns"):
@@ -238,20 +274,26 @@ def at_time(context: Any, moment: datetime, schema: Any = None) -> Any:
 
 
 def gate(
-    graph: CompiledStateGraph[Any, Any, Any, Any], *, timeout: float = 60.0, narrow: Narrow | None = None
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+    *,
+    timeout: float = 60.0,
+    narrow: Narrow | None = None,
+    whose: Whose | None = None,
 ) -> GatedGraph:
     """The same graph with a gate: `gate(create_agent(..., checkpointer=saver, store=store))`.
 
     Runs of one thread wait for each other up to `timeout` seconds. `narrow` takes an input and returns what of it is to
-    enter the graph, and so its checkpoints. Raises UsageError for what is not a compiled graph,
-    and for one whose memory nodes cannot work: see `graphs/soundness.py`.
+    enter the graph, and so its checkpoints. `whose` takes a run's context and returns the one to run with, for a host
+    that knows better than its caller who is asking. Raises UsageError for what is not a compiled graph, and for one
+    whose memory nodes cannot work: see `graphs/soundness.py`.
     """
     if not isinstance(graph, CompiledStateGraph):
         raise UsageError(f"gate() takes a compiled graph, not {type(graph).__name__}; write gate(builder.compile(...))")
     check(graph)
     parts = {name: part for name, part in vars(graph).items() if name != "__orig_class__"}
-    gated = GatedGraph(**{**parts, "timeout": timeout, "narrow": narrow})
-    vars(gated).update(parts, timeout=timeout, narrow=narrow)  # the constructor drops what `compile` sets afterwards
+    gated = GatedGraph(**{**parts, "timeout": timeout, "narrow": narrow, "whose": whose})
+    # The constructor drops what `compile` sets afterwards.
+    vars(gated).update(parts, timeout=timeout, narrow=narrow, whose=whose)
     return gated
 
 

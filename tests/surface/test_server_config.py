@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.store.memory import InMemoryStore
+from langgraph_sdk.runtime import ServerRuntime, _ReadRuntime
 
 from everthread import Identity
 from everthread.stores.checkpoints import Saver
@@ -16,6 +18,8 @@ from everthread.stores.contract import MemoryStore
 
 ROOT = Path(__file__).parents[2]
 CONFIG = json.loads((ROOT / "langgraph.json").read_text())
+NOBODY: ServerRuntime[Any] = _ReadRuntime(access_context="assistants.read", store=InMemoryStore())
+"""What the server gives to the function that makes the graph, when it authenticates nobody."""
 
 
 def named(reference: str) -> Any:
@@ -29,7 +33,7 @@ def named(reference: str) -> Any:
 
 
 def test_the_graph_has_neither_saver_nor_store() -> None:
-    graph = named(CONFIG["graphs"]["agent"])()
+    graph = named(CONFIG["graphs"]["agent"])(NOBODY)
     assert isinstance(graph, CompiledStateGraph)
     assert (graph.checkpointer, graph.store) == (None, None)
 
@@ -38,7 +42,7 @@ async def test_the_graph_runs_on_the_configured_store_and_checkpointer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ana: Identity
 ) -> None:
     monkeypatch.setenv("EVERTHREAD_HOME", str(tmp_path))
-    graph = named(CONFIG["graphs"]["agent"])()
+    graph = named(CONFIG["graphs"]["agent"])(NOBODY)
     async with named(CONFIG["store"]["path"])() as store, named(CONFIG["checkpointer"]["path"])() as saver:
         assert isinstance(store, MemoryStore) and isinstance(saver, Saver)
         graph.store, graph.checkpointer = store, saver
