@@ -9,7 +9,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everthread.errors import StoreError
-from everthread.stores.text import cjk_share, terms
+from everthread.stores.text import cjk_share, stem, terms
 
 __all__ = [
     "HEAD",
@@ -100,6 +100,10 @@ def _chunks(text: str, size: int) -> list[str]:
 @lru_cache(maxsize=100_000)
 def term_hash(term: str) -> int:
     """A stable 32-bit id of a term: the same in every process and on every backend."""
+    return _hash(term)
+
+
+def _hash(term: str) -> int:
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
 
 
@@ -108,9 +112,9 @@ MONTHS = (
 ).split()
 
 
-def _said(date: datetime) -> str:
+def _said(day: date) -> str:
     """A day as people ask for it: 8 May 2023. The clock time is noise."""
-    return f"{date.day} {MONTHS[date.month - 1]} {date.year}"
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
@@ -119,22 +123,20 @@ _ASCII_WORD = re.compile(r"[a-z0-9]+")
 @lru_cache(maxsize=100_000)
 def _word_hash(word: str) -> int:
     """The hash of an ASCII word's one term."""
-    return term_hash(terms(word)[0])
+    return _hash(stem(word))
 
 
-def _counts(text: str) -> dict[int, int]:
+def _counts(text: str) -> Counter[int]:
     """How often each term occurs, by its hash, in the order of first occurrence."""
-    counts: dict[int, int] = {}
-    # the same terms either way; of plain text each different word is looked at once
+    # the same terms either way
     if text.isascii():
-        for word, count in Counter(_ASCII_WORD.findall(text.lower())).items():
-            hashed = _word_hash(word)
-            counts[hashed] = counts.get(hashed, 0) + count
-    else:
-        for term in terms(text):
-            hashed = term_hash(term)
-            counts[hashed] = counts.get(hashed, 0) + 1
-    return counts
+        return Counter(map(_word_hash, _ASCII_WORD.findall(text.lower())))
+    return Counter(map(term_hash, terms(text)))
+
+
+@lru_cache(maxsize=1_000)
+def _date_counts(day: date) -> Counter[int]:
+    return _counts(_said(day))
 
 
 VERSION = 1
@@ -151,7 +153,7 @@ def encode(document: Document, vectors: NDArray[Any] | None) -> bytes:
     from a blob. The first byte is the format's version.
     """
     if vectors is None or not len(vectors):
-        return _blob(document, [], np.zeros(0, np.float32), np.zeros((0, 0), np.int8))
+        return _blob(document, [], np.zeros(0, "<f4"), np.zeros((0, 0), np.int8))
     texts = pieces(document)
     if len(texts) != len(vectors):
         raise ValueError(f"{len(vectors)} vectors for {len(texts)} pieces of {document.id}")
@@ -163,7 +165,7 @@ def encode_all(
 ) -> Iterator[bytes]:
     """`encode` for many: `texts` are the pieces of each document, `vectors` one row a piece, in the same order."""
     scales = np.abs(vectors).max(axis=1, initial=1e-9) / 127
-    chunks = np.rint(vectors / scales[:, None]).astype(np.int8)
+    chunks, scales = np.rint(vectors / scales[:, None]).astype(np.int8), scales.astype("<f4")
     first = 0
     for document, parts in zip(documents, texts, strict=True):
         last = first + len(parts)
@@ -173,15 +175,15 @@ def encode_all(
 
 def _blob(document: Document, sizes: Sequence[int], scales: NDArray[np.float32], chunks: NDArray[np.int8]) -> bytes:
     body = _counts(f"{document.speaker or ''} {document.text[:MAX_INDEXED]}")
-    date = _counts(_said(document.date)) if document.date else {}
-    numbers = [*body.values(), *date.values(), *sizes]
+    dates = _date_counts(document.date.date()) if document.date else {}
+    numbers = [*body.values(), *dates.values(), *sizes]
     if max(numbers, default=0) > MOST:
         numbers = [min(MOST, number) for number in numbers]
     return b"".join(
         (
-            HEAD.pack(VERSION, is_cjk(document.text), len(date), *chunks.shape, len(body), sum(body.values())),
-            struct.pack(f"<{len(body) + len(date)}I", *body, *date),
-            scales.astype("<f4").tobytes(),
+            HEAD.pack(VERSION, is_cjk(document.text), len(dates), *chunks.shape, len(body), sum(body.values())),
+            struct.pack(f"<{len(body) + len(dates)}I", *body, *dates),
+            scales.tobytes(),
             struct.pack(f"<{len(numbers)}H", *numbers),
             chunks.tobytes(),
         )

@@ -18,16 +18,18 @@ __all__ = ["is_reached", "reach_of"]
 
 def reach_of(record: Record, author: str) -> str | None:
     """What narrows the record within its owner's memory, times aside; None for nothing."""
+    within = record.scope.within
     narrowed = {
-        "within": record.scope.within.model_dump(exclude_none=True),
+        "within": within.model_dump(exclude_none=True) if within.model_fields_set else None,
         "readers": record.governance.readable_by,
         "environment": record.environment,
         "agent": record.agent_family,
         "versions": record.agent_versions,
         "author": author if record.scope.owner == "session" else None,
     }
-    said = {name: value for name, value in narrowed.items() if value}
-    return json.dumps(said, sort_keys=True) if said else None
+    if not any(narrowed.values()):
+        return None
+    return json.dumps({name: value for name, value in narrowed.items() if value}, sort_keys=True)
 
 
 def is_reached(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from secrets import token_hex
 from typing import Annotated, Any, Literal, Self
-from uuid import uuid4
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -47,7 +47,7 @@ def now_utc() -> datetime:
 
 def new_id(prefix: str) -> str:
     """A fresh id such as `mem_1f0c...`: unguessable, safe in a path, a URL and a prompt."""
-    return f"{prefix}_{uuid4().hex}"
+    return f"{prefix}_{token_hex(16)}"
 
 
 class Authority(StrEnum):

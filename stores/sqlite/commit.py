@@ -18,7 +18,7 @@ from everthread.stores.sqlite.database import one
 from everthread.stores.sqlite.rows import Rows, Stored, bounds_of, save, space_of
 from everthread.stores.sqlite.search import SearchIndex, SearchRow
 from everthread.stores.sqlite.times import moment
-from everthread.stores.sqlite.tombstones import is_buried, rests_on_buried
+from everthread.stores.sqlite.tombstones import is_buried, key_of, rests_on_buried
 
 __all__ = ["Commit"]
 
@@ -49,6 +49,7 @@ class Commit:
         self._receipt_id = receipt_id
         self._thread_id = thread_id
         self._now = now
+        self._key = key_of(connection)
         self._before: dict[str, Record] = {}
         self._after: dict[str, Stored] = {}
 
@@ -73,9 +74,9 @@ class Commit:
     def _erased_before(self, change: Change, record: Record) -> str | None:
         """Why a record is not learnt again, if so. A revision stands already, and may rest on what it rested on."""
         tenant, author = self._identity.tenant, self._identity.user
-        if is_buried(self._connection, tenant, record, author=author):
+        if is_buried(self._connection, self._key, tenant, record, author=author):
             return "the same was erased before, and is not learnt again"
-        if change.action != "revise" and rests_on_buried(self._connection, tenant, record, author=author):
+        if change.action != "revise" and rests_on_buried(self._connection, self._key, tenant, record, author=author):
             return "something was erased from a message that it rests on; nothing is learnt from that message again"
         return None
 
@@ -222,15 +223,12 @@ class Commit:
     def finish(self, decisions: Sequence[Decision], rows: Sequence[SearchRow]) -> None:
         """Bring the search index, the outbox and the audit log to what the changes have left."""
         self._index_changes({row.id: row for row in rows})
-        for stored in self._after.values():
-            if stored.record.status != "pending":
-                outbox.append(
-                    self._connection,
-                    self._identity.tenant,
-                    "memory.updated" if stored.record.status in READABLE else "memory.ended",
-                    stored,
-                    at=self._now,
-                )
+        events: list[tuple[outbox.Kind, Stored]] = [
+            ("memory.updated" if stored.record.status in READABLE else "memory.ended", stored)
+            for stored in self._after.values()
+            if stored.record.status != "pending"
+        ]
+        outbox.append(self._connection, self._identity.tenant, events, at=self._now)
         written = [[item.outcome, item.rule, item.record_id, item.revision, item.target] for item in decisions]
         detail = {"receipt": self._receipt_id, "decisions": written}
         audit.append(self._connection, self._identity, "write", detail, at=self._now)
@@ -249,8 +247,8 @@ class Commit:
                     gone.setdefault(old, []).append(id)
             if after.status in READABLE and id in rows:
                 # what was prepared has no retention yet, and not the author of what is revised
-                row = rows[id]._replace(bounds=bounds_of(after, stored.author))
-                put.setdefault(space, []).append(row)
+                row, bounds = rows[id], bounds_of(after, stored.author)
+                put.setdefault(space, []).append(row if row.bounds == bounds else row._replace(bounds=bounds))
         for space, ids in gone.items():
             self._index.delete(self._connection, space, ids)
         for space, fresh in put.items():

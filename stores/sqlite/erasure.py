@@ -345,7 +345,7 @@ class Eraser:
         for stored in plan.records:
             for revision in self._revisions(connection, stored.record.id):
                 bury(connection, tenant, revision, author=stored.author, at=at)
-            outbox.append(connection, tenant, "memory.erased", stored, at=at)
+        outbox.append(connection, tenant, [("memory.erased", stored) for stored in plan.records], at=at)
         related = list(self._rows.find(connection, RELATED, {"tenant": tenant, "ids": ids}))
         both = json.dumps([stored.record.id for stored in (*plan.records, *related)])
         _blank_receipts(connection, RECEIPTS, {"ids": both}, set(json.loads(ids)))
@@ -390,7 +390,7 @@ class Eraser:
             }
             again = Stored(newest.model_copy(update=update), stored.author)
             save(connection, tenant, again, actor=stored.author, receipt=erasure, reason=ERASED)
-            outbox.append(connection, tenant, "memory.updated", again, at=at)
+            outbox.append(connection, tenant, [("memory.updated", again)], at=at)
 
     def _erase_source(
         self,

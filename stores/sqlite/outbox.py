@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
 from typing import Literal
@@ -18,7 +19,7 @@ from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.rows import BODY, Stored
 from everthread.stores.sqlite.times import micros, moment
 
-__all__ = ["Outbox", "append"]
+__all__ = ["Kind", "Outbox", "append"]
 
 Kind = Literal["memory.updated", "memory.ended", "memory.erased"]
 
@@ -40,10 +41,15 @@ ORDER BY outbox.seq
 """
 
 
-def append(connection: apsw.Connection, tenant: str, kind: Kind, stored: Stored, *, at: datetime) -> None:
-    """Note what happened to a record; of an erased one neither the revision nor a word is kept."""
-    revision = None if kind == "memory.erased" else stored.record.revision
-    connection.execute(APPEND, (micros(at), tenant, kind, stored.record.id, revision, stored.author))
+def append(connection: apsw.Connection, tenant: str, events: Iterable[tuple[Kind, Stored]], *, at: datetime) -> None:
+    """Note what happened to records, in order; of an erased one neither the revision nor a word is kept."""
+    connection.executemany(
+        APPEND,
+        [
+            (micros(at), tenant, kind, record.id, None if kind == "memory.erased" else record.revision, author)
+            for kind, (record, author) in events
+        ],
+    )
 
 
 class Outbox:

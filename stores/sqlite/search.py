@@ -10,6 +10,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -78,6 +79,7 @@ class SearchRow(NamedTuple):
     """When and for whom it holds."""
 
 
+@lru_cache(maxsize=10_000)
 def record_space(tenant: str, owner: str, owner_id: str) -> str:
     """The space of one scope's records."""
     return "/".join((encode_label(tenant), "records", owner, encode_label(owner_id)))

@@ -21,7 +21,7 @@ from everthread.stores.sqlite.database import one
 from everthread.stores.sqlite.times import micros
 from everthread.stores.text import normalise
 
-__all__ = ["bury", "bury_messages", "is_buried", "rests_on_buried"]
+__all__ = ["bury", "bury_messages", "is_buried", "key_of", "rests_on_buried"]
 
 
 def bury(connection: apsw.Connection, tenant: str, record: Record, *, author: str, at: datetime) -> None:
@@ -39,15 +39,15 @@ def bury_messages(
     _leave(connection, {_message_mark(key, owner.tenant, owner.user, thread_id, id) for id in message_ids}, at)
 
 
-def is_buried(connection: apsw.Connection, tenant: str, record: Record, *, author: str) -> bool:
+def is_buried(connection: apsw.Connection, key: bytes | None, tenant: str, record: Record, *, author: str) -> bool:
     """Whether what the record says was erased before, from its scope or by this author."""
-    key = _key(connection)
     return key is not None and _any(connection, _marks(key, tenant, record, author))
 
 
-def rests_on_buried(connection: apsw.Connection, tenant: str, record: Record, *, author: str) -> bool:
+def rests_on_buried(
+    connection: apsw.Connection, key: bytes | None, tenant: str, record: Record, *, author: str
+) -> bool:
     """Whether the record rests on a message from which something was erased, or that was erased itself."""
-    key = _key(connection)
     return key is not None and _any(connection, _source_marks(key, tenant, record, author))
 
 
@@ -62,14 +62,15 @@ def _leave(connection: apsw.Connection, marks: Iterable[bytes], at: datetime) ->
 
 
 def _key_made(connection: apsw.Connection) -> bytes:
-    key = _key(connection)
+    key = key_of(connection)
     if key is None:
         key = secrets.token_bytes(32)
         connection.execute("INSERT INTO meta (name, value) VALUES ('tombstone_key', ?)", (key,))
     return key
 
 
-def _key(connection: apsw.Connection) -> bytes | None:
+def key_of(connection: apsw.Connection) -> bytes | None:
+    """The key of this store's marks; None while nothing was erased."""
     key: bytes | None = one(connection, "SELECT value FROM meta WHERE name = 'tombstone_key'")
     return key
 

@@ -1,16 +1,46 @@
 """Terms, keys and token estimates, in English and Chinese."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from snowballstemmer.porter_stemmer import PorterStemmer
 
-from everthread.stores.text import cjk_share, estimate_tokens, most_tokens, normalise, query_terms, terms
+from everthread.stores.text import cjk_share, estimate_tokens, most_tokens, normalise, query_terms, stem, terms
 
 
 def test_latin_words_are_lowered_and_stemmed() -> None:
     assert terms("Running DEPLOYS, deployed! v3.11") == ["run", "deploi", "deploi", "v3", "11"]
+
+
+def vocabulary() -> list[str]:
+    """Some twenty thousand words and beginnings of words: those of the built-in embedder."""
+    found = find_spec("wordllama")
+    assert found is not None and found.submodule_search_locations
+    file = Path(found.submodule_search_locations[0], "tokenizers", "l2_supercat_tokenizer_config.json")
+    words = {word.strip("\u2581").lower() for word in json.loads(file.read_text(encoding="utf-8"))["model"]["vocab"]}
+    return sorted(word for word in words if word.isascii() and word.isalpha())
+
+
+def test_stems_are_the_same_with_and_without_the_compiled_stemmer() -> None:
+    """Else a file would be searched by other terms on another machine."""
+    words, plain = vocabulary(), PorterStemmer()
+    assert len(words) > 15_000
+    assert [stem(word) for word in words] == [plain.stemWord(word) for word in words]
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=80))
+def test_the_stem_of_a_plain_word_is_its_term(word: str) -> None:
+    assert [stem(word)] == terms(word)
+
+
+@given(st.text("aeiouyslngtdzb", min_size=1, max_size=30))
+def test_made_up_words_have_the_same_stems_too(word: str) -> None:
+    assert stem(word) == PorterStemmer().stemWord(word)
 
 
 def test_chinese_is_indexed_as_characters_and_bigrams() -> None:
