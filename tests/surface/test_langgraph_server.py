@@ -223,6 +223,7 @@ async def test_another_user_neither_runs_in_a_thread_nor_sees_it(
     thread_id = await thread(ana_client)
     await run(ana_client, thread_id, "Hello.", interrupt_before=["reason"])
     await ana_client.threads.update_state(thread_id, said("Only mine."))
+    await ana_client.threads.update(thread_id, metadata={"owner": "u-7310"})
     with pytest.raises(NotFoundError):
         await ben_client.threads.get_state(thread_id)
     with pytest.raises(NotFoundError):
