@@ -13,7 +13,7 @@ import apsw
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from everthread.errors import UsageError
+from everthread.errors import StoreError, UsageError
 from everthread.stores.access import grants
 from everthread.stores.encoding import Bounds, Document
 from everthread.stores.identity import Identity, Owner
@@ -203,7 +203,8 @@ def columns_of(tenant: str, stored: Stored) -> dict[str, Any]:
 
 
 class Rows:
-    """Reads rows as records. What was parsed last is kept, by id and revision, and never without looking at the row."""
+    """Reads rows as records; StoreError for one that is damaged. What was parsed last is kept, by id and revision, and
+    never without looking at the row."""
 
     def __init__(self, *, cached: int = 4_096) -> None:
         self._limit = cached
@@ -247,7 +248,12 @@ class Rows:
             if record is not None:
                 self._parsed.move_to_end((id, revision))
         if record is None:
-            record = Record.model_validate_json(str(body))
+            try:
+                record = Record.model_validate_json(str(body))
+            except ValidationError as error:
+                raise StoreError(
+                    f"record {id} is damaged; restore a backup (`everthread doctor` names all that are)"
+                ) from error
             with self._lock:
                 self._parsed[id, revision] = record
                 if len(self._parsed) > self._limit:

@@ -9,6 +9,7 @@ import pytest
 from support.records import BrokenEmbeddings, Clock, TopicEmbeddings, create, keep, learnt, said_by, write
 
 from everthread import Identity, Record
+from everthread.errors import StoreError
 from everthread.stores import SqliteStore
 from everthread.stores.contract import Finding, Job
 from everthread.stores.record import Change, Relation, now_utc
@@ -122,6 +123,8 @@ def test_what_a_damaged_record_said_is_not_replaced_by_what_it_said_before(store
     revised(store, ana, first, "Ana has two kittens")
     damage(store, "UPDATE revisions SET body = substr(body, 1, 100) WHERE revision = 2")
     assert broken(store)["fields"] == "1 cannot be read"
+    with pytest.raises(StoreError, match=f"record {first.id} is damaged; restore a backup"):
+        store.record(ana, first.id)
     assert lost("fields", f"what {first.id} says is damaged") in store.repair()
     assert "fields" in broken(store)
     with store._database.read() as connection:
