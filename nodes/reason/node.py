@@ -57,7 +57,7 @@ class Reason(Node):
         except NotImplementedError as error:
             name = type(model).__name__
             raise UsageError(
-                f"{name} cannot call tools; choose another model, or pass tools=() and memory='auto'"
+                f"{name} cannot call tools; choose another model, or pass tools=() and recall='automatic'"
             ) from error
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from everthread.cli.formats.files import documents
-from everthread.cli.formats.message import Item, Problem, Scribe, Skipped, digest
+from everthread.cli.formats.files import each_document
+from everthread.cli.formats.message import Item, Scribe, Skipped, digest
 from everthread.cli.formats.parts import as_text, result_text, tool_source
 
 __all__ = ["read", "recognises"]
@@ -26,14 +26,7 @@ def recognises(value: Any) -> bool:
 
 def read(path: Path) -> Iterator[Item]:
     """Every message on the current path of every conversation."""
-    scribe = Scribe(path)
-    for item in documents(path):
-        if isinstance(item, Problem):
-            yield item
-        elif not recognises(item.value):
-            yield Problem(path, item.number, "is not a conversation of a ChatGPT export: no mapping")
-        else:
-            yield from _conversation(scribe, item.value, item.number)
+    return each_document(path, recognises, "is not a conversation of a ChatGPT export: no mapping", _conversation)
 
 
 def _conversation(scribe: Scribe, value: dict[str, Any], line: int) -> Iterator[Item]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from everthread.cli.formats.files import documents, stem
+from everthread.cli.formats.files import each_document, stem
 from everthread.cli.formats.message import Item, Problem, Scribe
 from everthread.cli.formats.parts import as_text
 
@@ -24,14 +24,7 @@ def recognises(value: Any) -> bool:
 
 def read(path: Path) -> Iterator[Item]:
     """Every message of the chat."""
-    scribe = Scribe(path)
-    for item in documents(path):
-        if isinstance(item, Problem):
-            yield item
-        elif not recognises(item.value):
-            yield Problem(path, item.number, "is not a group chat: no conversation_list")
-        else:
-            yield from _chat(scribe, item.value, item.number)
+    return each_document(path, recognises, "is not a group chat: no conversation_list", _chat)
 
 
 def _chat(scribe: Scribe, chat: dict[str, Any], line: int) -> Iterator[Item]:

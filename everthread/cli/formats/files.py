@@ -7,14 +7,14 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from everthread.cli.formats.message import Problem
+from everthread.cli.formats.message import Item, Problem, Scribe
 
-__all__ = ["Line", "documents", "load", "stem"]
+__all__ = ["Line", "documents", "each_document", "load", "stem"]
 
 _PEEK = 64 * 1024
 _CHUNK = 256 * 1024
@@ -44,6 +44,24 @@ def documents(path: Path) -> Iterator[Line | Problem]:
             yield from _values(path, file)
     except _BROKEN as error:
         yield Problem(path, None, f"cannot be read: {error}")
+
+
+def each_document(
+    path: Path,
+    recognises: Callable[[Any], bool],
+    otherwise: str,
+    convert: Callable[[Scribe, Any, int], Iterator[Item]],
+) -> Iterator[Item]:
+    """What `convert` makes of every JSON value of a file; one that is not of the format is a Problem that says
+    `otherwise`, and the next ones are read."""
+    scribe = Scribe(path)
+    for item in documents(path):
+        if isinstance(item, Problem):
+            yield item
+        elif not recognises(item.value):
+            yield Problem(path, item.number, otherwise)
+        else:
+            yield from convert(scribe, item.value, item.number)
 
 
 def load(path: Path) -> Any:

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from everthread.cli.formats.files import documents
+from everthread.cli.formats.files import each_document
 from everthread.cli.formats.message import Item, Problem, Scribe
 from everthread.cli.formats.times import moment
 
@@ -30,14 +30,7 @@ def recognises(value: Any) -> bool:
 
 def read(path: Path) -> Iterator[Item]:
     """Every turn of every session."""
-    scribe = Scribe(path)
-    for item in documents(path):
-        if isinstance(item, Problem):
-            yield item
-        elif not recognises(item.value):
-            yield Problem(path, item.number, "is not a LoCoMo sample: no session_<n> with turns")
-        else:
-            yield from _sample(scribe, item.value, item.number)
+    return each_document(path, recognises, "is not a LoCoMo sample: no session_<n> with turns", _sample)
 
 
 def _conversation(sample: dict[str, Any]) -> dict[str, Any]:
