@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from everthread.nodes.extract import wording
-from everthread.nodes.extract.rules.sketch import Sketch
+from everthread.nodes.extract.rules.sketch import Sketch, passing_limit, standing_wish
 from everthread.nodes.extract.rules.topics import preference, technology
 from everthread.nodes.extract.rules.when import due
 
@@ -317,18 +317,8 @@ def _short_lived(clause: str, project: str | None) -> list[Sketch]:
     core = wording.without_limit(clause)
     if len(core) > 30 or not _SHORT_LIVED.match(core):
         return [sketch._replace(reach=reach) for sketch in _about_user(clause, project)]
-    topic = preference(clause)
-    return [
-        Sketch(
-            f"仅限当前{'对话' if reach == 'session' else '任务'}：{clause}。",
-            "a limit of what is being done now",
-            subject="user" if topic else None,
-            predicate=topic.predicate if topic else None,
-            value=topic.value if topic else None,
-            owner="session",
-            reach=reach,
-        )
-    ]
+    statement = f"仅限当前{'对话' if reach == 'session' else '任务'}：{clause}。"
+    return [passing_limit(statement, preference(clause), reach)]
 
 
 def _standing(clause: str, project: str | None) -> list[Sketch]:
@@ -344,20 +334,9 @@ def _standing(clause: str, project: str | None) -> list[Sketch]:
         return [called]
     if not _IMPERATIVE.search(what):
         return []
-    topic = preference(what)
     of_project = bool(re.match(r"^(?:在)?(?:这个|本|我们的?)(?:项目|仓库|代码库)", what))
-    return [
-        Sketch(
-            f"{_project_name(project)}：{what}。" if of_project else f"用户希望以后都这样：{what}。",
-            "a standing wish of the user",
-            content_type="preference",
-            subject=(project or "project") if of_project else "user",
-            predicate=topic.predicate if topic else "wants",
-            value=topic.value if topic else what,
-            owner="project" if of_project else "user",
-            concerns="expression" if topic and topic.expression else "decision",
-        )
-    ]
+    statement = f"{_project_name(project)}：{what}。" if of_project else f"用户希望以后都这样：{what}。"
+    return [standing_wish(statement, what, preference(what), project=(project or "project") if of_project else None)]
 
 
 def _preferred(clause: str, project: str | None) -> list[Sketch]:

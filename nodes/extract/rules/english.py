@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from everthread.nodes.extract import wording
-from everthread.nodes.extract.rules.sketch import Sketch
+from everthread.nodes.extract.rules.sketch import Sketch, passing_limit, standing_wish
 from everthread.nodes.extract.rules.topics import preference, technology
 from everthread.nodes.extract.rules.when import due
 
@@ -391,16 +391,9 @@ def _short_lived(clause: str, project: str | None) -> list[Sketch]:
     if not _SHORT_LIVED.match(core):
         # A fact that holds for a while only is no lasting fact, and no agreement either.
         return [sketch._replace(reach=reach) for sketch in _about_project(core, project) + _about_user(core, project)]
-    topic = preference(clause)
     return [
-        Sketch(
-            f"For the current {'conversation' if reach == 'session' else 'task'}: {clause}.",
-            "a limit of what is being done now",
-            subject="user" if topic else None,
-            predicate=topic.predicate if topic else None,
-            value=topic.value if topic else None,
-            owner="session",
-            reach=reach,
+        passing_limit(
+            f"For the current {'conversation' if reach == 'session' else 'task'}: {clause}.", preference(clause), reach
         )
     ]
 
@@ -418,20 +411,9 @@ def _standing(clause: str, project: str | None) -> list[Sketch]:
         return [called]
     if not (_FOR_AGENT if match["always"] else _IMPERATIVE).match(what):
         return []
-    topic = preference(what)
     of_project = bool(re.search(r"\bin this (?:project|repo(?:sitory)?|codebase)\b", what, re.IGNORECASE))
-    return [
-        Sketch(
-            _capital(f"{_project_name(project)}: {what}.") if of_project else f"The user wants from now on: {what}.",
-            "a standing wish of the user",
-            content_type="preference",
-            subject=(project or "project") if of_project else "user",
-            predicate=topic.predicate if topic else "wants",
-            value=topic.value if topic else what,
-            owner="project" if of_project else "user",
-            concerns="expression" if topic and topic.expression else "decision",
-        )
-    ]
+    statement = _capital(f"{_project_name(project)}: {what}.") if of_project else f"The user wants from now on: {what}."
+    return [standing_wish(statement, what, preference(what), project=(project or "project") if of_project else None)]
 
 
 def _preferred(clause: str, project: str | None) -> list[Sketch]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from everthread.nodes.extract.rules.topics import Topic
 from everthread.stores.identity import Owner
 
-__all__ = ["Sketch"]
+__all__ = ["Sketch", "passing_limit", "standing_wish"]
 
 
 class Sketch(NamedTuple):
@@ -36,3 +37,30 @@ class Sketch(NamedTuple):
         fields = self._asdict()
         fields.pop("replaces")
         return {"write_reason": fields.pop("reason"), **fields}
+
+
+def passing_limit(statement: str, topic: Topic | None, reach: str) -> Sketch:
+    """A limit of what is being done now, such as "no tests this time"."""
+    return Sketch(
+        statement,
+        "a limit of what is being done now",
+        subject="user" if topic else None,
+        predicate=topic.predicate if topic else None,
+        value=topic.value if topic else None,
+        owner="session",
+        reach=reach,
+    )
+
+
+def standing_wish(statement: str, what: str, topic: Topic | None, *, project: str | None) -> Sketch:
+    """A wish for every time from now on: the user's, or with `project` that project's."""
+    return Sketch(
+        statement,
+        "a standing wish of the user",
+        content_type="preference",
+        subject=project or "user",
+        predicate=topic.predicate if topic else "wants",
+        value=topic.value if topic else what,
+        owner="project" if project else "user",
+        concerns="expression" if topic and topic.expression else "decision",
+    )
