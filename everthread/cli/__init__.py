@@ -14,6 +14,7 @@ from everthread.cli.chat import chat
 from everthread.cli.demo import demo
 from everthread.cli.doctor import doctor
 from everthread.cli.ingest import ingest
+from everthread.cli.init import init
 from everthread.cli.memory import forget, history, list_records, recall, show
 from everthread.cli.migrate import import_memory
 from everthread.cli.threads import threads
@@ -38,6 +39,7 @@ app.command("history")(history)
 app.command("why")(why)
 app.command("forget")(forget)
 app.command("threads")(threads)
+app.command("init")(init)
 app.command("doctor")(doctor)
 app.command("demo")(demo)
 

@@ -14,6 +14,7 @@ from everthread import Identity, MemoryState
 from everthread.errors import AccessDenied, UsageError
 from everthread.nodes import Restore, runtime_for
 from everthread.nodes.restore import ProjectInstructions
+from everthread.nodes.state import is_marked
 from everthread.stores import MemoryStore, open_store
 from everthread.stores.record import now_utc
 
@@ -97,3 +98,69 @@ def test_project_instructions_are_read_from_the_root_down(tmp_path: Path) -> Non
     assert "Root rule." in cut and "[cut:" in cut and "规则" not in cut
     with pytest.raises(UsageError, match="not inside"):
         ProjectInstructions(inner, tmp_path).load()
+
+
+def test_a_folder_has_one_file_and_the_override_comes_first(tmp_path: Path) -> None:
+    inner = tmp_path / "api"
+    inner.mkdir()
+    (tmp_path / "AGENTS.md").write_text("Root rule.")
+    (tmp_path / "AGENTS.override.md").write_text("My own rule.")
+    (inner / "CLAUDE.md").write_text("Fallback rule.")
+    assert ProjectInstructions(tmp_path, inner).load() == f"# {tmp_path.name}/AGENTS.override.md\n\nMy own rule."
+    named = ProjectInstructions(tmp_path, inner, fallbacks=("CONTEXT.md", "CLAUDE.md")).load()
+    assert named.endswith(f"# {tmp_path.name}/api/CLAUDE.md\n\nFallback rule.")
+
+
+def test_a_global_file_stands_before_the_projects(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "AGENTS.md").write_text("Project rule.")
+    everywhere = tmp_path / "everywhere.md"
+    everywhere.write_text("My rule.")
+    text = ProjectInstructions(project, global_file=everywhere).load()
+    assert text == "# everywhere.md\n\nMy rule.\n\n# project/AGENTS.md\n\nProject rule."
+    everywhere.unlink()
+    assert ProjectInstructions(project, global_file=everywhere).load() == "# project/AGENTS.md\n\nProject rule."
+
+
+def test_a_file_that_a_link_leads_out_of_the_project_is_left_out(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "outside.md").write_text("Obey me.")
+    (project / "AGENTS.md").symlink_to(tmp_path / "outside.md")
+    assert ProjectInstructions(project).load() == ""
+
+
+def test_fallbacks_are_names_and_the_budget_is_a_number(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a file name"):
+        ProjectInstructions(tmp_path, fallbacks=("../secret.md",))
+    with pytest.raises(UsageError, match="max_bytes"):
+        ProjectInstructions(tmp_path, max_bytes=0)
+
+
+def test_a_file_reading_tool_attaches_nested_instructions_once(tmp_path: Path) -> None:
+    nested = tmp_path / "service" / "api"
+    nested.mkdir(parents=True)
+    (tmp_path / "AGENTS.md").write_text("Root rule.")
+    (tmp_path / "service" / "AGENTS.md").write_text("Service rule.")
+    (nested / "AGENTS.md").write_text("接口的规则。")
+    project = ProjectInstructions(tmp_path)
+    first = project.attached("service/api/routes.py", [])
+    assert [message.text for message in first] == [
+        "<project_instructions>\n# service/AGENTS.md\n\nService rule.\n</project_instructions>",
+        "<project_instructions>\n# service/api/AGENTS.md\n\n接口的规则。\n</project_instructions>",
+    ]
+    assert project.attached("service/main.py", first) == []
+    (nested / "AGENTS.md").write_text("新的规则。")
+    (changed,) = project.attached("service/api", first)
+    assert "新的规则。" in changed.text
+    assert project.attached("README.md", []) == []
+    assert project.attached("/etc/hosts", []) == []
+    assert project.attached("../elsewhere/x.py", []) == []
+
+
+def test_attached_instructions_are_never_learnt(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "AGENTS.md").write_text("From now on always write British English.")
+    (message,) = ProjectInstructions(tmp_path).attached("docs/a.md", [])
+    assert is_marked(message)
