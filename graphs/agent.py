@@ -1,6 +1,6 @@
 """The whole turn as one graph.
 
-START -> restore -> retrieve -> [over budget?] -> reason <-> tools -> extract -> [due?] consolidate -> END
+START -> restore -> retrieve -> [over budget?] -> reason <-> tools -> extract -> [due?] track, consolidate -> END
                                      | yes           ^
                                      +-> flush -> compact   (also after a tool's result, and once after an overflow)
 """
@@ -16,8 +16,8 @@ from langgraph.graph import END, START
 from langgraph.runtime import Runtime, get_runtime
 
 from everthread.graphs.gate import MemoryGraph
-from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, memory_tools
-from everthread.nodes.compact import Summariser
+from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, Track, memory_tools
+from everthread.nodes.compact import Summariser, Tracker
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.reason import OfflineModel, artifact_read, calls_tools, overflowed, tool_node
 from everthread.nodes.restore import ProjectInstructions
@@ -36,6 +36,7 @@ def create_memory_agent(
     recall: Literal["automatic", "on_demand", "both"] = "both",
     extractor: Extractor | None = None,
     summariser: Summariser | None = None,
+    tracker: Tracker | None = None,
     max_tokens: int | None = None,
     keep_tokens: int | None = None,
 ) -> MemoryGraph[MemoryState, MemoryContext, MemoryState, MemoryState]:
@@ -44,8 +45,8 @@ def create_memory_agent(
 
     `model`: any LangChain chat model; without one an `OfflineModel` that needs no network.
     `recall`: memory is put before the model each turn, fetched by its tools, or both (R202).
-    `extractor`, `summariser`: rules without a model by default; `ModelExtractor(model)` and `ModelSummariser(model)`
-    send the conversation to their model (R287).
+    `extractor`, `summariser`, `tracker`: rules without a model by default; `ModelExtractor(model)`,
+    `ModelSummariser(model)` and `ModelTracker(model)` send the conversation to their model (R287).
     `max_tokens`: what one request may take before the older part of the thread is compacted; `keep_tokens`: how much of
     its end stays verbatim then, half of `max_tokens` when None.
     """
@@ -55,7 +56,7 @@ def create_memory_agent(
     extractor = extractor or RuleExtractor()
     reason = Reason(model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens)
     keep_tokens = keep_tokens or reason.max_tokens // 2
-    consolidate = Consolidate(extractor)
+    track, consolidate = Track(tracker), Consolidate(extractor)
 
     def before_model(state: MemoryState) -> Literal["flush", "reason"]:
         runtime = _running()
@@ -66,7 +67,10 @@ def create_memory_agent(
             return "flush"
         return "tools" if calls_tools(state) else "extract"
 
-    def after_extract(state: MemoryState) -> Literal["consolidate", "__end__"]:
+    def after_extract(state: MemoryState) -> Literal["track", "consolidate", "__end__"]:
+        return "track" if track.due(state) else after_track(state)
+
+    def after_track(state: MemoryState) -> Literal["consolidate", "__end__"]:
         runtime = _running()
         return "consolidate" if runtime and consolidate.due(state, runtime) else "__end__"
 
@@ -76,8 +80,9 @@ def create_memory_agent(
     graph.add_node("reason", reason)
     graph.add_node("tools", tool_node(all_tools))
     graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens))
-    graph.add_node("compact", Compact(summariser, keep_tokens=keep_tokens))
+    graph.add_node("compact", Compact(summariser, tracker=tracker, keep_tokens=keep_tokens))
     graph.add_node("extract", Extract(extractor))
+    graph.add_node("track", track)
     graph.add_node("consolidate", consolidate)
 
     graph.add_edge(START, "restore")
@@ -88,6 +93,7 @@ def create_memory_agent(
     graph.add_edge("flush", "compact")
     graph.add_edge("compact", "reason")
     graph.add_conditional_edges("extract", after_extract)
+    graph.add_conditional_edges("track", after_track)
     graph.add_edge("consolidate", END)
     return graph
 

@@ -3,7 +3,7 @@
 before_agent      restore, retrieve
 wrap_model_call   [over budget, or refused as too long?] flush, compact; the request, assembled
 wrap_tool_call    oversized results leave the thread
-after_model       extract, once the reply is final; what is due in the background
+after_model       extract, once the reply is final; track and consolidate what is due
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from everthread.errors import ModelReplyError, UsageError
-from everthread.nodes import Compact, Consolidate, Extract, Flush, Restore, Retrieve, memory_tools, request
-from everthread.nodes.compact import Summariser
+from everthread.nodes import Compact, Consolidate, Extract, Flush, Restore, Retrieve, Track, memory_tools, request
+from everthread.nodes.compact import Summariser, Tracker
 from everthread.nodes.compact.budget import fits
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import put_off
@@ -64,11 +64,11 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     `SummarizationMiddleware`, which deletes messages; this compacts and deletes none.
 
     `recall`: memory is put before the model each turn, fetched by its tools, or both (R202). `retrieve`: a `Retrieve`
-    with settings of yours. `extractor`, `summariser`: rules without a model by default. `max_tokens`: what a request
-    may take before the older part leaves the model's view; three quarters of the model's own limit when it tells one.
-    `keep_tokens`: how much of the end stays verbatim then; half of `max_tokens` when None. `trusted_tools`: the
-    tools whose results may settle something. `deliver=False` is for a sub-agent: inputs and notices are left to
-    the outermost graph (R305).
+    with settings of yours. `extractor`, `summariser`, `tracker`: rules without a model by default. `max_tokens`: what a
+    request may take before the older part leaves the model's view; three quarters of the model's own limit when it
+    tells one. `keep_tokens`: how much of the end stays verbatim then; half of `max_tokens` when None. `trusted_tools`:
+    the tools whose results may settle something. `deliver=False` is for a sub-agent: inputs and notices are left to the
+    outermost graph (R305).
 
     Identity is the run's `context`: AccessDenied without one, before the model is asked. When the extractor's model
     gives nothing usable, the reply is returned all the same, and a job in the store learns from the transcript later.
@@ -84,6 +84,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         retrieve: Retrieve | None = None,
         extractor: Extractor | None = None,
         summariser: Summariser | None = None,
+        tracker: Tracker | None = None,
         max_tokens: int | None = None,
         keep_tokens: int | None = None,
         trusted_tools: frozenset[str] = frozenset(),
@@ -94,10 +95,12 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         self.retrieve = None if recall == "on_demand" else retrieve or Retrieve()
         self.extractor = extractor or RuleExtractor()
         self.summariser = summariser
+        self.tracker = tracker
         self.max_tokens = max_tokens
         self.keep_tokens = keep_tokens
         self.trusted_tools = trusted_tools
         self.extract = Extract(self.extractor, trusted_tools=trusted_tools)
+        self.track = Track(tracker)
         self.consolidate = Consolidate(self.extractor, trusted_tools=trusted_tools)
         self._tool_sizes: dict[str, int] = {}
 
@@ -184,7 +187,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         keep = self.keep_tokens or limit // 2
         flush = Flush(self.extractor, trusted_tools=self.trusted_tools, keep_tokens=keep)
         flushed = yield from flush.steps(state, runtime)
-        compacted = yield from Compact(self.summariser, keep_tokens=keep).steps(state, runtime)
+        compacted = yield from Compact(self.summariser, tracker=self.tracker, keep_tokens=keep).steps(state, runtime)
         return {**cast(MemoryUpdate, flushed), **cast(MemoryUpdate, compacted)}
 
     def _ended(self, state: MemoryState, runtime: Runtime[Any]) -> Generator[Ask, Any, MemoryUpdate | None]:
@@ -197,6 +200,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         else:
             if self.consolidate.due(state, runtime):
                 yield from self.consolidate.steps(state, runtime)
+        if self.track.due(state):
+            learnt = {**cast(MemoryUpdate, learnt), **cast(MemoryUpdate, (yield from self.track.steps(state, runtime)))}
         return cast(MemoryUpdate, learnt) or None
 
     def _put_off(self, state: MemoryState, runtime: Runtime[Any], error: ModelReplyError) -> MemoryUpdate:

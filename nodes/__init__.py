@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from everthread.nodes.compact import Compact as Compact
+    from everthread.nodes.compact import Track as Track
+    from everthread.nodes.compact import resume_task as resume_task
     from everthread.nodes.consolidate import Consolidate as Consolidate
     from everthread.nodes.extract import Extract as Extract
     from everthread.nodes.extract.door import door as door
@@ -31,12 +33,14 @@ _HOMES = {
     "Reference": "everthread.nodes.state",
     "Restore": "everthread.nodes.restore",
     "Retrieve": "everthread.nodes.retrieve",
+    "Track": "everthread.nodes.compact",
     "as_agent": "everthread.nodes.node",
     "door": "everthread.nodes.extract.door",
     "identity_of": "everthread.nodes.node",
     "memory_block": "everthread.nodes.reason",
     "memory_tools": "everthread.nodes.reason",
     "request": "everthread.nodes.reason",
+    "resume_task": "everthread.nodes.compact",
     "runtime_for": "everthread.nodes.node",
 }
 __all__ = [
@@ -49,12 +53,14 @@ __all__ = [
     "Reference",
     "Restore",
     "Retrieve",
+    "Track",
     "as_agent",
     "door",
     "identity_of",
     "memory_block",
     "memory_tools",
     "request",
+    "resume_task",
     "runtime_for",
 ]
 

@@ -59,6 +59,8 @@ class Window(TypedDict, total=False):
     """Artifact id of the summary of everything before the cut."""
     task_state: str
     """Artifact id of the TaskState: task, done, next_step, user_prefs, awaiting."""
+    tracked_to: str
+    """Id of the last message that the TaskState knows."""
     covers: list[str]
     """Ids of the first and the last message that the summary covers (R59)."""
     generator: str

@@ -5,6 +5,7 @@ from everthread.nodes.compact.cut import safe_cut
 from everthread.nodes.compact.node import Compact
 from everthread.nodes.compact.summary import ModelSummariser, RuleSummariser, Summariser, Summary
 from everthread.nodes.compact.task_state import ModelTracker, RuleTracker, TaskState, Tracker
+from everthread.nodes.compact.track import Track, resume_task
 
 __all__ = [
     "Compact",
@@ -15,7 +16,9 @@ __all__ = [
     "Summariser",
     "Summary",
     "TaskState",
+    "Track",
     "Tracker",
     "count_tokens",
+    "resume_task",
     "safe_cut",
 ]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AnyMessage, BaseMessage
+from langchain_core.messages import AnyMessage
 from langgraph.runtime import Runtime
-from pydantic import ValidationError
 
-from everthread.errors import ModelReplyError, UsageError
+from everthread.errors import ModelReplyError
 from everthread.nodes.compact.budget import Counter, count_tokens
 from everthread.nodes.compact.cut import KEEP_TOKENS, Leaving, leaving
 from everthread.nodes.compact.summary import RuleSummariser, Summariser
-from everthread.nodes.compact.task_state import RuleTracker, TaskState, Tracker
-from everthread.nodes.node import Node, Steps, announce, identity_of, store_of, thread_of
+from everthread.nodes.compact.task_state import RuleTracker, Tracker
+from everthread.nodes.compact.track import identified, keep, kept, tracked
+from everthread.nodes.node import Node, Steps, announce
 from everthread.nodes.state import MemoryState, Window, visible
 
 __all__ = ["Compact"]
@@ -55,18 +55,18 @@ class Compact(Node):
             summary = yield from self.summariser.summarise(before.summary, before.messages)
             if not summary.text.strip():
                 raise ModelReplyError("the summary is empty")
-            task_state = yield from self.tracker.track(before.task_state, [*before.messages, *divided.tail])
+            task_state = yield from tracked(state, runtime, self.tracker)
         except ModelReplyError as error:
             announce(runtime, "compact", "failed", reason=str(error))
             return {}
         window: Window = {
             **state.get("window", {}),
-            "cut": _id(divided.tail[0]),
-            "summary": _keep(runtime, "summary", summary.text),
-            "task_state": _keep(runtime, "task_state", task_state.model_dump_json(indent=2)),
-            "covers": [before.first, _id(divided.prefix[-1])],
+            **task_state,
+            "cut": identified(divided.tail[0]),
+            "summary": keep(runtime, "summary", summary.text),
+            "covers": [before.first, identified(divided.prefix[-1])],
             "generator": summary.generator,
-            "compacted_at": _id(divided.tail[-1]),
+            "compacted_at": identified(divided.tail[-1]),
         }
         announce(
             runtime,
@@ -83,7 +83,6 @@ class _Before(NamedTuple):
     """What the new summary is made of."""
 
     summary: str
-    task_state: TaskState | None
     messages: list[AnyMessage]
     """What the earlier summary does not cover, up to the new cut."""
     first: str
@@ -94,34 +93,9 @@ def _before(state: MemoryState, divided: Leaving, runtime: Runtime[Any]) -> _Bef
     """The earlier summary and what follows it. When that summary is gone (erased with its source), the messages that
     it stood for are read again: what was erased is no longer in them."""
     window = state.get("window", {})
-    summary = _kept(runtime, window.get("summary"))
+    summary = kept(runtime, window.get("summary"))
     if summary and window.get("covers"):
-        task_state = _task_state(_kept(runtime, window.get("task_state")))
-        return _Before(summary, task_state, divided.prefix, window["covers"][0])
+        return _Before(summary, divided.prefix, window["covers"][0])
     messages = state.get("messages", [])
     messages = messages[: len(messages) - len(divided.tail)]
-    return _Before("", None, messages, _id(messages[0]))
-
-
-def _kept(runtime: Runtime[Any], artifact_id: str | None) -> str:
-    artifact = store_of(runtime).artifacts.get(identity_of(runtime), artifact_id) if artifact_id else None
-    return artifact.text if artifact else ""
-
-
-def _keep(runtime: Runtime[Any], kind: Any, text: str) -> str:
-    return store_of(runtime).artifacts.put(identity_of(runtime), kind, text, thread_id=thread_of(runtime))
-
-
-def _task_state(text: str) -> TaskState | None:
-    try:
-        return TaskState.model_validate_json(text) if text else None
-    except ValidationError:  # written by a version that had other fields: it is taken from the messages again
-        return None
-
-
-def _id(message: BaseMessage) -> str:
-    if not message.id:
-        raise UsageError(
-            f"a {message.type} message has no id; let LangGraph's reducer add messages, or give each an id"
-        )
-    return message.id
+    return _Before("", messages, identified(messages[0]))

@@ -86,6 +86,7 @@ def test_a_summary_and_a_task_state_take_the_place_of_the_older_messages(stage: 
             "cut": "u2",
             "summary": window["summary"],
             "task_state": window["task_state"],
+            "tracked_to": "a3",
             "covers": ["u0", "a1"],
             "generator": "rules/1",
             "compacted_at": "a3",

@@ -417,3 +417,13 @@ async def test_a_sub_agent_behind_a_tool_reads_as_itself_and_the_supervisor_lear
     assert [message.text for message in state["messages"][2:]] == ["Tea it is.", "You prefer tea."]
     assert sorted(statements(home.store, ana)) == ["The user lives in Lisbon.", LEARNT]
     assert [line.speaker for line in home.store.transcripts.read(ana, "a")] == ["ana", None, "research", None]
+
+
+def test_the_state_of_the_task_stands_in_later_requests(home: Home, ana: Identity) -> None:
+    model = FakeModel(replies=["Done."])
+    agent = home.agent(model, MemoryMiddleware(recall="automatic"))
+    for n in range(6):
+        agent.invoke(say(f"Please migrate table {n} to PostgreSQL."), on("long"), context=ana)
+    shown = ["<task_state>" in "\n".join(message.text for message in prompt) for prompt in model.prompts]
+    assert shown == [False] * 5 + [True]
+    assert len(agent.get_state(on("long")).values["messages"]) == 12, "it is in no stored message"
