@@ -1,8 +1,11 @@
-"""Who the tests act for: two users of one tenant, and a stranger."""
+"""Who the tests act for: two users of one tenant, and a stranger. A PostgreSQL server for those that ask."""
 
 import pytest
+from support.postgres import postgres, postgres_server
 
 from everthread import Identity
+
+__all__ = ["postgres", "postgres_server"]
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-"""`everthread import`: memory from LangGraph's stores, langmem and mem0."""
+"""`everthread import`: memory from LangGraph's stores, langmem and mem0, by file or from PostgreSQL."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
@@ -15,7 +15,7 @@ from everthread.cli.output import on_terminal, print_json, print_table, say
 from everthread.errors import UsageError
 
 if TYPE_CHECKING:
-    from everthread.migrate import Layout, MigrationReport
+    from everthread.migrate import Item, Layout, MigrationReport, Skipped
     from everthread.stores.identity import Identity, Scope
 
 __all__ = ["import_memory"]
@@ -27,7 +27,9 @@ _SHOWN = 50
 @with_home
 def import_memory(
     here: Here,
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The SQLite file, or mem0's JSON export.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="The SQLite file, mem0's JSON export, or postgresql://...")
+    ],
     layout: Annotated[
         str, typer.Option("--from", metavar="LAYOUT", help="Read as langgraph, langmem or mem0.", show_default=False)
     ],
@@ -39,6 +41,10 @@ def import_memory(
             help="TOML or JSON that says which namespace becomes whose memory.",
             show_default="the layout's own; langgraph has none",
         ),
+    ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option("--collection", metavar="NAME", help="mem0's table in PostgreSQL.", show_default="mem0"),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", metavar="", help="Only count and show examples; write nothing.")
@@ -54,14 +60,18 @@ def import_memory(
       everthread import old.db --from langgraph --map map.toml --user ana --dry-run
       everthread import old.db --from langmem --user ana
       everthread import mem0.json --from mem0 --user ana --json
+      everthread import postgresql://reader@db.example/agents --from langmem --user ana --dry-run
     """
-    from everthread.migrate import load_maps, migrate, read
+    from everthread.migrate import load_maps, migrate
 
     known = _layout(layout)
     maps = load_maps(map_file, known)
     identity = here.identity
-    items = read(source, known)  # whole, before our own files are opened
-    with here.open_store() as store, _progress(len(items)) as advance:
+    with (
+        _opened(source, known, collection) as (total, items),  # before our own files are opened
+        here.open_store() as store,
+        _progress(total) as advance,
+    ):
         report = migrate(
             store,
             items,
@@ -75,6 +85,24 @@ def import_memory(
         print_json(report)
     else:
         _print(report)
+
+
+@contextmanager
+def _opened(source: str, layout: Layout, collection: str | None) -> Iterator[tuple[int, Iterable[Item | Skipped]]]:
+    """How many items a source has, and the items: a file's all at once, a database's as they come."""
+    from everthread.migrate import read
+    from everthread.migrate.items import is_url
+
+    if is_url(source):
+        from everthread.migrate import postgres_items
+
+        with postgres_items(source, layout, collection=collection) as found:
+            yield found
+    elif collection is not None:
+        raise UsageError("--collection names a table in PostgreSQL; leave it out for a file")
+    else:
+        items = read(Path(source), layout)
+        yield len(items), items
 
 
 def _layout(name: str) -> Layout:

@@ -7,6 +7,7 @@ elsewhere: closing it here would drop SQLite's locks there.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -60,8 +61,8 @@ def read(path: Path, layout: Layout) -> list[Item | Skipped]:
 
     Raises UsageError when the file is missing or is none of these, StoreError when it cannot be read.
     """
-    if str(path).startswith(("postgres:", "postgresql:")):
-        raise UsageError("a PostgreSQL store is not read by URL; pass items_of(PostgresStore) to everthread.migrate")
+    if is_url(str(path)):
+        raise UsageError("a URL is no file; use postgres_items(url, layout) of everthread.migrate")
     if not path.is_file():
         raise UsageError(f"{path} is not a file; name the SQLite file or the JSON export to import")
     try:
@@ -70,10 +71,15 @@ def read(path: Path, layout: Layout) -> list[Item | Skipped]:
         if is_sqlite:
             return _read_sqlite(path, layout)
         if layout == "mem0":
-            return [_mem0(each) for each in _exported(path)]
+            return [mem0_item(each) for each in _exported(path)]
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"{path} cannot be read ({error}); copy it with its -wal file, and import the copy") from error
     raise UsageError(f"{path} is not a SQLite file; --from {layout} reads the file of LangGraph's SqliteStore")
+
+
+def is_url(source: str) -> bool:
+    """Whether a source is written as a URL and not as a path. A path has lost one of the slashes."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", source) is not None
 
 
 def items_of(store: BaseStore) -> Iterator[Item]:
@@ -101,19 +107,27 @@ def _read_sqlite(path: Path, layout: Layout) -> list[Item | Skipped]:
 
 
 def _stored(connection: sqlite3.Connection) -> Iterator[Item | Skipped]:
-    """The rows of LangGraph's SqliteStore; files of its first versions have no expiry. It allows no "." in a label."""
+    """The rows of LangGraph's SqliteStore; files of its first versions have no expiry."""
     for row in map(dict, connection.execute("SELECT * FROM store ORDER BY prefix, key")):
-        try:
-            value = json.loads(row["value"])
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            yield Skipped("its value is not a JSON object")
-            continue
-        written = _moment(row.get("updated_at") or row.get("created_at"))
-        yield Item(
-            tuple(str(row["prefix"]).split(".")), str(row["key"]), value, written, _moment(row.get("expires_at"))
-        )
+        yield stored_item(row)
+
+
+def stored_item(row: Mapping[str, Any]) -> Item | Skipped:
+    """A row of the table `store` of LangGraph's SqliteStore or PostgresStore. They allow no "." in a label."""
+    value = json_object(row["value"])
+    if value is None:
+        return Skipped("its value is not a JSON object")
+    written = _moment(row.get("updated_at") or row.get("created_at"))
+    return Item(tuple(str(row["prefix"]).split(".")), str(row["key"]), value, written, _moment(row.get("expires_at")))
+
+
+def json_object(text: Any) -> dict[str, Any] | None:
+    """The object that a JSON text holds; None when it holds none."""
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _history(connection: sqlite3.Connection) -> Iterator[Item | Skipped]:
@@ -141,7 +155,7 @@ def _exported(path: Path) -> list[Any]:
     return found
 
 
-def _mem0(found: Any) -> Item | Skipped:
+def mem0_item(found: Any) -> Item | Skipped:
     """A memory as mem0 exports it."""
     if not isinstance(found, dict) or not found.get("id"):
         return Skipped("it is not a memory with an id")

@@ -16,7 +16,7 @@ from everthread.migrate.mapping import Map, scope_of, text_of
 from everthread.migrate.report import MigrationReport, RefusedCount
 from everthread.nodes.extract.candidate import Candidate
 from everthread.nodes.extract.pipeline import Work, resolve_all
-from everthread.nodes.extract.resolve import fingerprint
+from everthread.nodes.extract.sameness import fingerprint
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, quoted, validate
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, Scope, owners_of
@@ -104,7 +104,7 @@ class _Migration:
         self.unmapped, self.others = Counter[str](), Counter[str]()
         self.reasons: dict[str, str] = {}
         self.examples: list[str] = []
-        self.seen: set[tuple[Identity, Scope, tuple[str, ...] | str]] = set()
+        self.seen: set[bytes] = set()  # digests: a source may have a million items
 
     def sort(self, item: Item | Skipped) -> tuple[Identity, Moved] | None:
         """Whose the item becomes; None when it becomes nobody's, which is counted."""
@@ -136,10 +136,12 @@ class _Migration:
             return "it has expired in the source"
         if text is None:
             return f"no text at {' or '.join(mapped.text)}"
-        words = (*whose, fingerprint(text) or text)
-        if words in self.seen:
+        identity, scope = whose
+        words = json.dumps([identity.tenant, str(scope), fingerprint(text) or text]).encode()
+        digest = sha256(words).digest()[:16]
+        if digest in self.seen:
             return "the source says the same twice"
-        self.seen.add(words)
+        self.seen.add(digest)
         return None
 
     def keep(self, identity: Identity, batch: Sequence[Moved]) -> None:

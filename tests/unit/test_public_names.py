@@ -35,9 +35,11 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
         everthread.nodes: {
             "Compact",
             "Consolidate",
+            "ContextProvider",
             "Extract",
             "Flush",
             "MemoryState",
+            "Provided",
             "Reason",
             "Reference",
             "Restore",

