@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from everthread.errors import AccessDenied, UsageError
-from everthread.stores.identity import Identity, Owner, Scope, Within, owners_of, within_holds
+from everthread.stores.identity import Identity, Memory, Owner, Scope, Within, owners_of, within_holds
 from everthread.stores.record import Authority, Change, Record
 
 __all__ = [
     "check_change",
+    "check_consent",
     "check_write",
     "grants",
     "may_erase",
@@ -159,6 +160,19 @@ def check_change(
     ):
         return
     raise AccessDenied(f"record {target.id} of {scope.owner}:{scope.owner_id} changes by review; ask a curator")
+
+
+def check_consent(identity: Identity, consent: Memory, changes: Sequence[Change]) -> None:
+    """Raises AccessDenied when one of the changes would learn in the name of a user who has not agreed to it (R289).
+    What ends a record or refuses one is always open."""
+    if consent == "on":
+        return
+    for change in changes:
+        if change.action not in ("end", "refuse"):
+            raise AccessDenied(
+                f"{change.action}: user {identity.user} has set consent to '{consent}', so nothing is learnt in their "
+                'name; `everthread consent on`, or store.set_consent(identity, "on") when they agree'
+            )
 
 
 def _has_run_out(record: Record, now: datetime) -> bool:

@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from langgraph.store.base import BaseStore
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
-from everthread.stores.identity import Frozen, Identity, Scope
+from everthread.stores.identity import Frozen, Identity, Label, Memory, Scope
 from everthread.stores.record import Change, ErasureReceipt, Evidence, Recall, Receipt, Record, Selection, Status
 
 if TYPE_CHECKING:
@@ -30,17 +30,22 @@ if TYPE_CHECKING:
 __all__ = [
     "Artifact",
     "Artifacts",
+    "AuditEntry",
     "Event",
     "Finding",
     "Inbox",
     "Job",
     "Jobs",
     "MemoryStore",
+    "Noted",
     "Task",
     "Tasks",
     "ThreadEraser",
     "ThreadInfo",
+    "ToolCall",
+    "Touch",
     "Transcripts",
+    "Used",
 ]
 
 Source = Literal["records", "evidence"]
@@ -298,6 +303,78 @@ class Event(Frozen):
     """When it happened."""
 
 
+class AuditEntry(Frozen):
+    """One thing that was done to memory, or with it (R285, R296). Ids, counts and names of rules; never a statement."""
+
+    seq: int
+    """Its place in the chain, which all tenants share; pass the last one as `after` to go on."""
+    at: AwareDatetime
+    """When."""
+    user: str
+    """Who did it."""
+    action: str
+    """`write`, `erase` and `verify` (what was looked at after an erasure); `recall`, `inject` and `act` of an answer;
+    `consent`, `expire`, `export`; `read` where the store was opened with `audit_reads`."""
+    thread_id: str | None
+    """In which thread; None when it was done outside of one."""
+    detail: dict[str, Any]
+    """Plain JSON. Of another user's act it holds the ids of this user's own records alone."""
+
+
+class Used(Frozen):
+    """A record as it was recalled, or as it stood in a request."""
+
+    record_id: Label
+    """The record."""
+    revision: int
+    """Its revision then."""
+    score: float | None = None
+    """How well it answered; None when it was not searched for."""
+
+
+class ToolCall(Frozen):
+    """A call of a tool by its id and name, without its arguments."""
+
+    id: str = Field(max_length=512, pattern=r"^[!-~]*$")
+    """The call's id, as the model gave it."""
+    name: str = Field(max_length=128, pattern=r"^[!-~]+$")
+    """The tool."""
+
+
+class Noted(Frozen):
+    """One link of the chain from memory to an answer (R296)."""
+
+    action: Literal["recall", "inject", "act"]
+    """It was found, it stood in the request, or the reply called tools."""
+    records: tuple[Used, ...] = ()
+    """What was recalled or injected."""
+    messages: tuple[tuple[Label, Label], ...] = ()
+    """(thread id, message id) of what was said elsewhere and recalled or injected."""
+    calls: tuple[ToolCall, ...] = ()
+    """The tools that the reply called."""
+
+
+class Touch(Frozen):
+    """An answer that a record was part of."""
+
+    thread_id: str | None
+    """The thread."""
+    reply_id: str
+    """Id of the message that the model answered with."""
+    user: str
+    """Whose turn it was."""
+    at: AwareDatetime
+    """When it was answered."""
+    record_id: str
+    """The record that stood in the request: the one that was asked about, or one derived from it."""
+    revision: int
+    """Its revision then."""
+    derived: bool
+    """Whether it is one that was derived from the record, or took its place."""
+    calls: tuple[ToolCall, ...]
+    """The tools that the reply called, in order."""
+
+
 class ThreadEraser(Protocol):
     """What `erase` needs of a checkpointer: ours has it."""
 
@@ -383,7 +460,8 @@ class MemoryStore(BaseStore):
         before the transaction begins; when the embedder fails, the records are written and a job embeds them later.
 
         Raises Conflict when a target's revision is not the expected one (`winner` is the revision that stands),
-        AccessDenied when the identity may not write that scope, UsageError when a target does not exist, StoreError
+        AccessDenied when the identity may not write that scope or its user has not agreed to be learnt from (records
+        may still be ended and refused then), UsageError when a target does not exist, StoreError
         when the backend fails. Nothing is half written. What was erased before is not an error: its decision says
         `refused` by the rule `tombstone`, and the other changes are written.
         """
@@ -483,6 +561,53 @@ class MemoryStore(BaseStore):
         Shows the events of records that this identity may read, and of erased ones that its user had written; to the
         role `admin` all of its tenant. What waits for review makes none, and what runs out by itself neither.
         """
+
+    @abstractmethod
+    def audit(
+        self,
+        identity: Identity,
+        *,
+        record_id: str | None = None,
+        thread_id: str | None = None,
+        action: str | None = None,
+        after: int = 0,
+        limit: int = 1_000,
+    ) -> list[AuditEntry]:
+        """What was done, the oldest first, at most `limit`; go on with the last one's `seq` as `after` (R285).
+
+        Shows what this identity's user did, and what others did to the user's own records; to the role `admin` all of
+        its tenant. `record_id` takes the entries about one record, `thread_id` those of one thread, `action` those of
+        one kind. Entries stay when what they are about is erased.
+        """
+
+    @abstractmethod
+    def verify_audit(self) -> Finding:
+        """Whether the chain of all entries, those of every tenant, is whole; `detail` counts them, or names the first
+        that is broken."""
+
+    @abstractmethod
+    def note(self, identity: Identity, thread_id: str | None, events: Sequence[Noted], *, reply_id: str) -> bool:
+        """Note in the audit log what memory an answer was made from and which tools it called: an entry for each event,
+        in one transaction (R296). Nodes call it once for each reply that had memory in its request.
+
+        The same reply of a thread is noted once. Returns whether it was noted; without a recalled or injected record or
+        message nothing is. AccessDenied when the thread is another user's, StoreError when it cannot be written.
+        """
+
+    @abstractmethod
+    def trace(self, identity: Identity, record_id: str) -> list[Touch]:
+        """Every answer that the record was part of, or one derived from it, the oldest first; in answers of this
+        identity's user, to the role `admin` of all users of its tenant. What was erased is traced by its id."""
+
+    @abstractmethod
+    def set_consent(self, identity: Identity, memory: Memory) -> None:
+        """What this user agrees to (R289): `on` to be learnt from and reminded, `read` to be reminded only, `off` to
+        neither. It holds for every thread and run, and is noted in the audit log."""
+
+    @abstractmethod
+    def consent(self, identity: Identity) -> Memory:
+        """What this user agrees to; what the store was opened with (`default_consent`, else `on`) when they have not
+        said."""
 
     @abstractmethod
     def erase(

@@ -3,34 +3,253 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
+from heapq import merge
 from typing import Any, Literal
 
 import apsw
 
+from everthread.errors import UsageError
+from everthread.stores.contract import AuditEntry, Finding, Noted, ToolCall, Touch
 from everthread.stores.identity import Identity
-from everthread.stores.sqlite.database import one
-from everthread.stores.sqlite.times import micros
+from everthread.stores.sqlite.database import Database, Rows, one
+from everthread.stores.sqlite.threads import owns_thread
+from everthread.stores.sqlite.times import micros, moment
 
-__all__ = ["append", "first_broken"]
+__all__ = ["Action", "AuditLog", "append", "first_broken", "index_drift", "link", "reindex", "verified"]
+
+Action = Literal["write", "read", "erase", "verify", "recall", "inject", "act", "consent", "expire", "export"]
+"""What an entry says was done."""
+
+APPEND = "INSERT INTO audit (at, tenant, user, action, detail, hash) VALUES (?, ?, ?, ?, ?, ?)"
+ABOUT = "INSERT INTO audit_records (record_id, seq, holder) VALUES (?, ?, ?)"
+
+FIELDS = "audit.seq, audit.at, audit.user, audit.action, audit.thread_id, audit.detail"
+WANTED = """
+audit.seq > :after AND (:action IS NULL OR audit.action = :action)
+AND (:thread IS NULL OR audit.thread_id = :thread)
+"""
+BY_RECORD = f"""
+SELECT {FIELDS} FROM audit_records CROSS JOIN audit ON audit.seq = audit_records.seq
+WHERE audit_records.record_id = :record AND audit.tenant = :tenant AND (:admin OR audit.user = :user) AND {WANTED}
+ORDER BY audit_records.seq LIMIT :limit
+"""
+BY_THREAD = f"""
+SELECT {FIELDS} FROM audit
+WHERE audit.thread_id = :thread AND +audit.tenant = :tenant AND (:admin OR +audit.user = :user) AND {WANTED}
+ORDER BY audit.seq LIMIT :limit
+"""
+BY_USER = f"""
+SELECT {FIELDS} FROM audit WHERE audit.tenant = :tenant AND audit.user = :user AND {WANTED}
+ORDER BY audit.seq LIMIT :limit
+"""
+BY_TENANT = f"SELECT {FIELDS} FROM audit WHERE audit.tenant = :tenant AND {WANTED} ORDER BY audit.seq LIMIT :limit"
+BY_OTHERS = f"""
+SELECT {FIELDS}, json_group_array(audit_records.record_id)
+FROM audit_records CROSS JOIN audit ON audit.seq = audit_records.seq
+WHERE audit_records.holder = :user AND audit_records.seq > :after AND audit.tenant = :tenant
+    AND (:record IS NULL OR audit_records.record_id = :record) AND {WANTED}
+GROUP BY audit_records.seq ORDER BY audit_records.seq LIMIT :limit
+"""
+"""What others did to this user's own records, with the ids of those."""
+
+NOTED = """
+SELECT 1 FROM audit
+WHERE thread_id IS ? AND reply_id = ? AND +tenant = ? AND action IN ('recall', 'inject', 'act') LIMIT 1
+"""
+FAMILY = """
+WITH RECURSIVE family (id) AS (
+    VALUES (:record)
+    UNION
+    SELECT relations.id FROM family JOIN relations ON relations.target = family.id
+    WHERE relations.kind IN ('derived_from', 'supersedes')
+)
+"""
+"""A record and all that was made from it or in its place."""
+TOUCHES = f"""
+{FAMILY}
+SELECT DISTINCT injected.at, injected.user, injected.thread_id, injected.reply_id, injected.detail, acted.detail
+FROM family CROSS JOIN audit_records ON audit_records.record_id = family.id
+CROSS JOIN audit AS injected ON injected.seq = audit_records.seq
+LEFT JOIN audit AS acted ON acted.thread_id IS injected.thread_id AND acted.reply_id = injected.reply_id
+    AND acted.action = 'act' AND +acted.tenant = injected.tenant
+WHERE injected.action = 'inject' AND injected.tenant = :tenant AND (:admin OR injected.user = :user)
+ORDER BY injected.seq
+"""
 
 
 def append(
     connection: apsw.Connection,
     identity: Identity,
-    action: Literal["write", "read", "erase", "verify"],
+    action: Action,
     detail: Mapping[str, Any],
     *,
     at: datetime,
+    holders: Mapping[str, str | None] | None = None,
 ) -> None:
-    """Add a row to the end of the chain. `detail` holds ids, counts and rules, never a statement."""
+    """Add a row to the end of the chain. `detail` holds ids, counts and rules, never a statement; its `thread_id`, and
+    the records it names, find it again. `holders` says whose records they are, of those that are another user's."""
     last = one(connection, "SELECT hash FROM audit ORDER BY seq DESC LIMIT 1") or b""
     row = (micros(at), identity.tenant, identity.user, action, json.dumps(detail, sort_keys=True))
-    connection.execute(
-        "INSERT INTO audit (at, tenant, user, action, detail, hash) VALUES (?, ?, ?, ?, ?, ?)", (*row, _link(last, row))
+    connection.execute(APPEND, (*row, link(last, row)))
+    seq, holders = connection.last_insert_rowid(), holders or {}
+    connection.executemany(ABOUT, [(id, seq, holders.get(id)) for id in sorted(_records_of(action, detail))])
+
+
+def verified(connection: apsw.Connection) -> Finding:
+    """Whether every entry is as it was written, follows the one before it, and is found by the records it names."""
+    rows = one(connection, "SELECT count(*) FROM audit")
+    broken = first_broken(connection)
+    if broken is not None:
+        return Finding(
+            check="audit",
+            ok=False,
+            detail=f"entry {broken} was changed, or one before it is gone",
+            remedy="somebody changed the file by hand; compare it with a backup",
+        )
+    drifted = index_drift(connection)
+    return Finding(
+        check="audit",
+        ok=not drifted,
+        detail=f"{rows} entries, chained" + (f"; {drifted} are not found by the records they name" if drifted else ""),
+        remedy="everthread doctor --fix" if drifted else None,
     )
+
+
+def index_drift(connection: apsw.Connection) -> int:
+    """How many entries are not indexed by the records that they name."""
+    known: dict[int, set[str]] = {}
+    for record_id, seq in connection.execute("SELECT record_id, seq FROM audit_records"):
+        known.setdefault(int(seq), set()).add(str(record_id))
+    named = dict(_named(connection))
+    return sum(known.get(seq, set()) != named.get(seq, set()) for seq in known.keys() | named.keys())
+
+
+def reindex(connection: apsw.Connection) -> None:
+    """Derive again which entry is about which records; whose record it was is kept where it is still known."""
+    named = [(id, seq) for seq, ids in _named(connection) for id in ids]
+    right = json.dumps(named)
+    connection.execute(
+        "DELETE FROM audit_records WHERE (record_id, seq) NOT IN "
+        "(SELECT value ->> '$[0]', value ->> '$[1]' FROM json_each(?))",
+        (right,),
+    )
+    connection.executemany("INSERT OR IGNORE INTO audit_records (record_id, seq) VALUES (?, ?)", named)
+
+
+class AuditLog:
+    """Answers `MemoryStore.audit`, `note`, `trace` and `verify_audit`."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def entries(
+        self,
+        identity: Identity,
+        *,
+        record_id: str | None,
+        thread_id: str | None,
+        action: str | None,
+        after: int,
+        limit: int,
+    ) -> list[AuditEntry]:
+        """See `MemoryStore.audit`."""
+        if limit < 1:
+            raise UsageError(f"audit: limit must be at least 1, not {limit}")
+        admin = _is_admin(identity)
+        values = {
+            "tenant": identity.tenant,
+            "user": identity.user,
+            "admin": admin,
+            "record": record_id,
+            "thread": thread_id,
+            "action": action,
+            "after": after,
+            "limit": limit,
+        }
+        query = BY_RECORD if record_id else BY_THREAD if thread_id else BY_TENANT if admin else BY_USER
+        with self._database.read() as connection:
+            own = [_entry(*row) for row in connection.execute(query, values)]
+            others = [] if admin else [_of_another(*row) for row in connection.execute(BY_OTHERS, values)]
+        return list(merge(own, others, key=lambda entry: entry.seq))[:limit]
+
+    def note(self, identity: Identity, thread_id: str | None, events: Sequence[Noted], *, reply_id: str) -> bool:
+        """See `MemoryStore.note`."""
+        told = [event for event in events if event.records or event.messages or event.calls]
+        if not any(event.records or event.messages for event in told):
+            return False
+        with self._database.write() as connection:
+            if thread_id is not None:
+                owns_thread(connection, identity, thread_id)
+            if one(connection, NOTED, thread_id, reply_id, identity.tenant):
+                return False
+            for event in told:
+                append(connection, identity, event.action, _detail(thread_id, reply_id, event), at=self._clock())
+        return True
+
+    def trace(self, identity: Identity, record_id: str) -> list[Touch]:
+        """See `MemoryStore.trace`."""
+        values = {
+            "record": record_id,
+            "tenant": identity.tenant,
+            "user": identity.user,
+            "admin": _is_admin(identity),
+        }
+        with self._database.read() as connection:
+            rows: Rows = connection.execute(TOUCHES, values).fetchall()
+            family = {str(id) for (id,) in connection.execute(f"{FAMILY} SELECT id FROM family", {"record": record_id})}
+        return [
+            Touch(
+                thread_id=thread_id,
+                reply_id=reply_id,
+                user=user,
+                at=moment(at),
+                record_id=id,
+                revision=revision,
+                derived=id != record_id,
+                calls=tuple(ToolCall(id=id, name=name) for id, name in json.loads(acted)["calls"]) if acted else (),
+            )
+            for at, user, thread_id, reply_id, injected, acted in rows
+            for id, revision in json.loads(injected)["records"]
+            if id in family
+        ]
+
+    def verify(self) -> Finding:
+        """See `MemoryStore.verify_audit`."""
+        with self._database.read() as connection:
+            return verified(connection)
+
+
+def _detail(thread_id: str | None, reply_id: str, event: Noted) -> dict[str, Any]:
+    """What the log says of an event: ids, revisions, scores and names of tools."""
+    detail: dict[str, Any] = {"thread_id": thread_id, "reply_id": reply_id}
+    match event.action:
+        case "recall":
+            detail["records"] = [[used.record_id, used.revision, used.score] for used in event.records]
+        case "inject":
+            detail["records"] = [[used.record_id, used.revision] for used in event.records]
+        case "act":
+            detail["calls"] = [[call.id, call.name] for call in event.calls]
+    return detail | ({"messages": [list(said) for said in event.messages]} if event.messages else {})
+
+
+def _records_of(action: str, detail: Mapping[str, Any]) -> set[str]:
+    """The records that an entry is about."""
+    if action == "write":
+        return {id for decision in detail["decisions"] for id in (decision[2], decision[4]) if id}
+    named = detail.get("records", [])
+    return {each if isinstance(each, str) else each[0] for each in named} if isinstance(named, list | tuple) else set()
+
+
+def _named(connection: apsw.Connection) -> Iterable[tuple[int, set[str]]]:
+    """The records that each entry names; those that name none are left out."""
+    for seq, action, detail in connection.execute("SELECT seq, action, detail FROM audit ORDER BY seq"):
+        ids = _records_of(str(action), json.loads(str(detail)))
+        if ids:
+            yield int(seq), ids
 
 
 def first_broken(connection: apsw.Connection) -> int | None:
@@ -39,11 +258,28 @@ def first_broken(connection: apsw.Connection) -> int | None:
     for expected, (seq, *row, found) in enumerate(
         connection.execute("SELECT seq, at, tenant, user, action, detail, hash FROM audit ORDER BY seq"), start=1
     ):
-        last = _link(last, tuple(row))
+        last = link(last, tuple(row))
         if seq != expected or found != last:
             return int(seq)
     return None
 
 
-def _link(last: bytes, row: tuple[Any, ...]) -> bytes:
+def link(last: bytes, row: tuple[Any, ...]) -> bytes:
+    """The hash of a row (at, tenant, user, action, detail) that follows the one with the hash `last`."""
     return sha256(last + json.dumps(row).encode()).digest()
+
+
+def _entry(seq: int, at: int, user: str, action: str, thread_id: str | None, detail: str) -> AuditEntry:
+    known = json.loads(detail)
+    known.pop("thread_id", None)
+    return AuditEntry(seq=seq, at=moment(at), user=user, action=action, thread_id=thread_id, detail=known)
+
+
+def _of_another(seq: int, at: int, user: str, action: str, thread_id: str | None, detail: str, own: str) -> AuditEntry:
+    """What another did to this user's records: of what else the act was about, nothing."""
+    known = {"receipt": json.loads(detail).get("receipt"), "records": sorted(json.loads(own))}
+    return AuditEntry(seq=seq, at=moment(at), user=user, action=action, thread_id=None, detail=known)
+
+
+def _is_admin(identity: Identity) -> bool:
+    return "admin" in identity.roles

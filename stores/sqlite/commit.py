@@ -230,7 +230,9 @@ class Commit:
         ]
         outbox.append(self._connection, self._identity.tenant, events, at=self._now)
         written = [[item.outcome, item.rule, item.record_id, item.revision, item.target] for item in decisions]
-        detail = {"receipt": self._receipt_id, "decisions": written}
+        detail: dict[str, Any] = {"receipt": self._receipt_id, "decisions": written}
+        if self._thread_id is not None:
+            detail["thread_id"] = self._thread_id
         audit.append(self._connection, self._identity, "write", detail, at=self._now)
 
     def _index_changes(self, rows: Mapping[str, SearchRow]) -> None:

@@ -88,7 +88,7 @@ class Doctor:
                 self._fields(connection),
                 self._relations(connection),
                 self._left_over(connection),
-                self._audit(connection),
+                audit.verified(connection),
                 self._vectors(connection),
             ]
         return [*found, self._drift(), self._failed_jobs()]
@@ -151,18 +151,6 @@ class Doctor:
             ok=not found,
             detail=f"nothing leads to {found}" if found else "none",
             remedy=FIX if found else None,
-        )
-
-    def _audit(self, connection: apsw.Connection) -> Finding:
-        broken = audit.first_broken(connection)
-        rows = one(connection, "SELECT count(*) FROM audit")
-        return Finding(
-            check="audit",
-            ok=broken is None,
-            detail=f"{rows} entries, chained"
-            if broken is None
-            else f"entry {broken} was changed, or one before it is gone",
-            remedy=None if broken is None else "somebody changed the file by hand; compare it with a backup",
         )
 
     def _vectors(self, connection: apsw.Connection) -> Finding:

@@ -179,7 +179,8 @@ class Eraser:
                 erased += self._erase_user(connection, identity.tenant, user, plan, reason, receipt.at)
             ids = tuple(stored.record.id for stored in plan.records)
             detail = {"receipt": receipt.id, "records": ids, "users": plan.users, "erased": dict(erased)}
-            audit.append(connection, identity, "erase", detail, at=receipt.at)
+            holders = {each.record.id: holder for each in plan.records if (holder := _holder(each)) != identity.user}
+            audit.append(connection, identity, "erase", detail, at=receipt.at, holders=holders)
         self._index.forget()
         self._rows.forget()
         kept = [] if dry_run else self._still_kept(identity, plan, with_source, threads)
@@ -536,6 +537,12 @@ def _is_admin(identity: Identity) -> bool:
 def _owner_of(identity: Identity, source: Source) -> Identity:
     """Whose thread it is, as an identity that can reach it."""
     return identity if source.user == identity.user else Identity(tenant=identity.tenant, user=source.user)
+
+
+def _holder(stored: Stored) -> str | None:
+    """The user whose record it is; None for one that several share."""
+    scope = stored.record.scope
+    return {"user": scope.owner_id, "session": stored.author}.get(scope.owner)
 
 
 def _is_visible(identity: Identity, stored: Stored) -> bool:

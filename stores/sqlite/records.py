@@ -16,6 +16,7 @@ from everthread.stores.contract import READABLE
 from everthread.stores.identity import Identity, Scope, aware, owners_of
 from everthread.stores.record import Change, Receipt, Record, Status, new_id
 from everthread.stores.sqlite.commit import Commit
+from everthread.stores.sqlite.consent import Consents
 from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.indexing import Indexer, order_vectors
 from everthread.stores.sqlite.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
@@ -41,12 +42,19 @@ class Records:
     """The records of one database, for every tenant. What an identity may not read does not exist for it."""
 
     def __init__(
-        self, database: Database, rows: Rows, index: SearchIndex, indexer: Indexer, clock: Callable[[], datetime]
+        self,
+        database: Database,
+        rows: Rows,
+        index: SearchIndex,
+        indexer: Indexer,
+        consents: Consents,
+        clock: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._rows = rows
         self._index = index
         self._indexer = indexer
+        self._consents = consents
         self._clock = clock
 
     # ---------------------------------------------------------------------------------------------------------- write
@@ -65,6 +73,7 @@ class Records:
             known = _receipt(connection, identity, "key", key)
             if known is not None:
                 return known
+            self._consents.check(connection, identity, changes)
             now = self._clock()
             receipt_id = new_id("rcp")
             writing = Commit(

@@ -1,7 +1,7 @@
 """`everthread doctor --fix`: what is derived is derived again, what nothing leads to goes, each with a word about it.
 
-The history is the truth here; nothing that was said or learnt is invented or changed. The audit log is never touched:
-a chain that was broken and mended would prove nothing.
+The history is the truth here; nothing that was said or learnt is invented or changed. The audit log is never touched
+(a chain that was broken and mended would prove nothing), only the index over it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from everthread.errors import StoreError
 from everthread.stores.contract import Finding
 from everthread.stores.record import Record
+from everthread.stores.sqlite import audit
 from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.doctor import LEFT_OVER, RELATIONS, TORN, drifted_fields, unreadable
 from everthread.stores.sqlite.indexing import Indexer
@@ -46,6 +47,7 @@ class Repair:
                 *self._name_damaged(connection),
                 *self._rewrite_fields(connection),
                 *self._relate(connection),
+                *self._find_audited(connection),
             ]
         self._rows.forget()
         return [*done, *self._reindex(), *self._embed()]
@@ -87,6 +89,13 @@ class Repair:
         changed = before ^ set(connection.execute("SELECT id, kind, target FROM relations"))
         if changed:
             yield _done("relations", f"{len(changed)} relations are what the records say again")
+
+    def _find_audited(self, connection: apsw.Connection) -> Iterator[Finding]:
+        if audit.first_broken(connection) is not None:
+            return
+        if drifted := audit.index_drift(connection):
+            audit.reindex(connection)
+            yield _done("audit", f"{drifted} entries are found by the records they name again")
 
     def _reindex(self) -> Iterator[Finding]:
         missing, stray = self._reindexer.drift()

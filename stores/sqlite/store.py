@@ -12,11 +12,24 @@ from typing import TYPE_CHECKING, Self
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, Op, Result, TTLConfig
 
-from everthread.stores.contract import READABLE, Event, Finding, Job, MemoryStore, Source, ThreadEraser
+from everthread.stores.contract import (
+    READABLE,
+    AuditEntry,
+    Event,
+    Finding,
+    Job,
+    MemoryStore,
+    Noted,
+    Source,
+    ThreadEraser,
+    Touch,
+)
 from everthread.stores.embedding import Embedder, resolve_embedder
-from everthread.stores.identity import Identity, Scope
+from everthread.stores.identity import Identity, Memory, Scope
 from everthread.stores.record import Change, ErasureReceipt, Recall, Receipt, Record, Selection, Status, now_utc
 from everthread.stores.sqlite.artifacts import Artifacts
+from everthread.stores.sqlite.audit import AuditLog
+from everthread.stores.sqlite.consent import Consents
 from everthread.stores.sqlite.database import BACKUP_DAYS, Database
 from everthread.stores.sqlite.doctor import Doctor
 from everthread.stores.sqlite.erasure import Eraser
@@ -52,6 +65,7 @@ class SqliteStore(MemoryStore):
     as in LangGraph's own SqliteStore. `synchronous="FULL"` survives a power cut, "NORMAL" a crash of the process.
     `busy_timeout` is how many seconds a write waits for another process's. `backup_days` is how long the copy is kept
     that a migration makes of an older file. `audit_reads` notes in the audit log who read which records and messages.
+    `default_consent` holds for a user who has not chosen: with "off" nothing is learnt or recalled until they agree.
 
     Raises StoreError when the file cannot be used, UsageError when it is another program's.
     """
@@ -69,6 +83,7 @@ class SqliteStore(MemoryStore):
         busy_timeout: float = 30.0,
         backup_days: float = BACKUP_DAYS,
         audit_reads: bool = False,
+        default_consent: Memory = "on",
         clock: Callable[[], datetime] = now_utc,
     ) -> None:
         super().__init__()
@@ -82,6 +97,8 @@ class SqliteStore(MemoryStore):
             self.path, busy_timeout=busy_timeout, synchronous=synchronous, backup_days=backup_days
         )
         self._reads = ReadLog(database, clock, on=audit_reads)
+        self._audit = AuditLog(database, clock)
+        self._consents = Consents(database, clock, default=default_consent)
         self._search, self._rows = SearchIndex(self._embedder.id if self._embedder else None), Rows()
         self._indexer = Indexer(database, self._embedder)
         self._items = Items(database, index=index, ttl=ttl, clock=clock)
@@ -92,7 +109,7 @@ class SqliteStore(MemoryStore):
         self.inbox: Inbox = Inbox(database)
         self.jobs: Jobs = Jobs(database)
         self._plain = PlainRecords(database, self._rows, self._search, self._indexer)
-        self._records = Records(database, self._rows, self._search, self._indexer, clock)
+        self._records = Records(database, self._rows, self._search, self._indexer, self._consents, clock)
         self._recaller = Recaller(database, self._rows, self._search, self._indexer, self.transcripts, clock)
         self._outbox = Outbox(database)
         self._eraser = Eraser(database, self._rows, self._search, self.transcripts, self.artifacts, clock)
@@ -242,6 +259,35 @@ class SqliteStore(MemoryStore):
 
     def events(self, identity: Identity, after: int = 0, *, limit: int = 100) -> list[Event]:
         return self._outbox.events(identity, after, limit)
+
+    def audit(
+        self,
+        identity: Identity,
+        *,
+        record_id: str | None = None,
+        thread_id: str | None = None,
+        action: str | None = None,
+        after: int = 0,
+        limit: int = 1_000,
+    ) -> list[AuditEntry]:
+        return self._audit.entries(
+            identity, record_id=record_id, thread_id=thread_id, action=action, after=after, limit=limit
+        )
+
+    def verify_audit(self) -> Finding:
+        return self._audit.verify()
+
+    def note(self, identity: Identity, thread_id: str | None, events: Sequence[Noted], *, reply_id: str) -> bool:
+        return self._audit.note(identity, thread_id, events, reply_id=reply_id)
+
+    def trace(self, identity: Identity, record_id: str) -> list[Touch]:
+        return self._audit.trace(identity, record_id)
+
+    def set_consent(self, identity: Identity, memory: Memory) -> None:
+        self._consents.set(identity, memory)
+
+    def consent(self, identity: Identity) -> Memory:
+        return self._consents.of(identity)
 
     def erase(
         self,

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from support.full_disk import fill_disk
+from support.old_files import old_file
 from support.records import NOON, create, keep, learnt, write
 
 from everthread import Evidence, Identity
 from everthread.errors import StoreError
 from everthread.stores import SqliteStore
+from everthread.stores.contract import Finding, Noted, Used
 from everthread.stores.record import Change, Selection
+from everthread.stores.sqlite import audit
 
 SECRET = "Ana keeps the Xylophon-4711 under the carpet"
 
@@ -85,3 +90,58 @@ def test_what_has_expired_is_still_stored(tmp_path: Path, ana: Identity) -> None
         assert store.record(ana, record.id) == record
         assert store.erase(ana, Selection(record_ids=(record.id,)), reason="asked").verified
         assert store.record(ana, record.id) is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [audit.BY_RECORD, audit.BY_THREAD, audit.BY_USER, audit.BY_TENANT, audit.BY_OTHERS, audit.TOUCHES, audit.NOTED],
+)
+def test_no_question_reads_the_whole_log(tmp_path: Path, query: str) -> None:
+    asked = {"record": "mem_1", "thread": "t1", "tenant": "acme", "user": "ana", "admin": 0, "action": None}
+    values: Any = ("t1", "r1", "acme") if query is audit.NOTED else {**asked, "after": 0, "limit": 10}
+    with SqliteStore(tmp_path / "memory.db", embedder="none") as store, store._database.read() as connection:
+        plan = [str(step[3]) for step in connection.execute(f"EXPLAIN QUERY PLAN {query}", values)]
+    assert [step for step in plan if step.startswith("SCAN") and "family" not in step and "CONSTANT" not in step] == []
+    assert any("audit" in step or "injected" in step for step in plan)
+
+
+def test_an_index_that_was_cut_is_seen_and_derived_again(tmp_path: Path, ana: Identity) -> None:
+    with SqliteStore(tmp_path / "memory.db", embedder="none") as store:
+        (record,) = keep(store, ana, learnt("Ana likes tea"))
+        store.note(ana, "t1", [Noted(action="inject", records=(Used(record_id=record.id, revision=1),))], reply_id="r1")
+        with store._database.write() as connection:
+            connection.execute("DELETE FROM audit_records WHERE seq = 2")
+        assert store.trace(ana, record.id) == []
+        detail = "2 entries, chained; 1 are not found by the records they name"
+        assert store.verify_audit() == Finding(check="audit", ok=False, detail=detail, remedy="everthread doctor --fix")
+        mended = Finding(check="audit", ok=True, detail="1 entries are found by the records they name again")
+        assert store.repair() == [mended]
+        assert [touch.reply_id for touch in store.trace(ana, record.id)] == ["r1"]
+        assert store.verify_audit().ok
+
+
+def test_an_older_log_can_be_asked_after_the_migration(tmp_path: Path, ana: Identity) -> None:
+    file = tmp_path / "memory.db"
+    rows = [
+        (
+            "write",
+            {
+                "receipt": "rcp_1",
+                "decisions": [["superseded", "newer", "mem_2", 1, "mem_1"], ["refused", "x", None, None, None]],
+            },
+        ),
+        ("read", {"call": "recall", "records": ["mem_2"], "messages": []}),
+        ("erase", {"receipt": "ers_1", "records": ["mem_1", "mem_2"], "users": [], "erased": {}}),
+    ]
+    old_file(file, 8)
+    last = b""
+    with closing(apsw.Connection(str(file))) as connection:
+        for action, detail in rows:
+            row = (1, "acme", "ana", action, json.dumps(detail, sort_keys=True))
+            last = audit.link(last, row)
+            connection.execute(audit.APPEND, (*row, last))
+    with SqliteStore(file, embedder="none") as store:
+        assert store.verify_audit() == Finding(check="audit", ok=True, detail="3 entries, chained")
+        assert [entry.seq for entry in store.audit(ana, record_id="mem_1")] == [1, 3]
+        assert [entry.seq for entry in store.audit(ana, record_id="mem_2")] == [1, 2, 3]
+        assert [entry.thread_id for entry in store.audit(ana)] == [None, None, None]

@@ -1,0 +1,61 @@
+"""What each user has agreed to (R289): the second wall, which holds whatever a node thought."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import apsw
+
+from everthread.errors import UsageError
+from everthread.stores.access import check_consent
+from everthread.stores.identity import Identity, Memory
+from everthread.stores.record import Change
+from everthread.stores.sqlite import audit
+from everthread.stores.sqlite.database import Database, one
+from everthread.stores.sqlite.times import micros
+
+__all__ = ["Consents"]
+
+CHOSEN = "SELECT memory FROM consents WHERE tenant = ? AND user = ?"
+CHOOSE = """
+INSERT INTO consents (tenant, user, memory, at) VALUES (?, ?, ?, ?)
+ON CONFLICT (tenant, user) DO UPDATE SET memory = excluded.memory, at = excluded.at
+"""
+
+
+class Consents:
+    """Answers `MemoryStore.consent` and `set_consent`. `default` holds for who has not said anything."""
+
+    def __init__(self, database: Database, clock: Callable[[], datetime], *, default: Memory) -> None:
+        self._database = database
+        self._clock = clock
+        self._default = _known(default, "default_consent")
+
+    def of(self, identity: Identity) -> Memory:
+        """See `MemoryStore.consent`."""
+        with self._database.read() as connection:
+            return self._chosen(connection, identity)
+
+    def set(self, identity: Identity, memory: Memory) -> None:
+        """See `MemoryStore.set_consent`."""
+        _known(memory, "consent")
+        now = self._clock()
+        with self._database.write() as connection:
+            before = self._chosen(connection, identity)
+            connection.execute(CHOOSE, (identity.tenant, identity.user, memory, micros(now)))
+            audit.append(connection, identity, "consent", {"memory": memory, "before": before}, at=now)
+
+    def check(self, connection: apsw.Connection, identity: Identity, changes: Sequence[Change]) -> None:
+        """Raises AccessDenied as `access.check_consent` does; in the transaction that would write the changes."""
+        check_consent(identity, self._chosen(connection, identity), changes)
+
+    def _chosen(self, connection: apsw.Connection, identity: Identity) -> Memory:
+        chosen: Memory | None = one(connection, CHOSEN, identity.tenant, identity.user)
+        return chosen or self._default
+
+
+def _known(memory: Memory, what: str) -> Memory:
+    if memory not in ("on", "read", "off"):
+        raise UsageError(f'{what} must be "on", "read" or "off", not {memory!r}')
+    return memory
