@@ -19,7 +19,8 @@ from everthread.graphs.gate import MemoryGraph
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, Track, memory_tools
 from everthread.nodes.compact import Summariser, Tracker
 from everthread.nodes.extract import Extractor, RuleExtractor
-from everthread.nodes.reason import OfflineModel, artifact_read, calls_tools, overflowed, tool_node
+from everthread.nodes.reason import ContextProvider, OfflineModel, artifact_read, calls_tools, overflowed, tool_node
+from everthread.nodes.reason.providers import tools_of
 from everthread.nodes.restore import ProjectInstructions
 from everthread.nodes.state import MemoryState
 from everthread.stores.identity import MemoryContext
@@ -39,6 +40,7 @@ def create_memory_agent(
     tracker: Tracker | None = None,
     max_tokens: int | None = None,
     keep_tokens: int | None = None,
+    providers: Sequence[ContextProvider] = (),
 ) -> MemoryGraph[MemoryState, MemoryContext, MemoryState, MemoryState]:
     """An agent with memory, as a builder: `.compile(checkpointer=saver, store=store)` makes it a graph to invoke with
     `context=Identity(...)`.
@@ -49,12 +51,16 @@ def create_memory_agent(
     `ModelSummariser(model)` and `ModelTracker(model)` send the conversation to their model (R287).
     `max_tokens`: what one request may take before the older part of the thread is compacted; `keep_tokens`: how much of
     its end stays verbatim then, half of `max_tokens` when None.
+    `providers`: other sources of context (an external memory service, a house rule), asked before each call of the
+    model and told after it, in order.
     """
     own = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
     all_tools = [*own, *(memory_tools() if recall != "automatic" else [])]
     all_tools += [artifact_read] if all_tools else []
     extractor = extractor or RuleExtractor()
-    reason = Reason(model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens)
+    reason = Reason(
+        model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens, providers=providers
+    )
     keep_tokens = keep_tokens or reason.max_tokens // 2
     track, consolidate = Track(tracker), Consolidate(extractor)
 
@@ -78,7 +84,7 @@ def create_memory_agent(
     graph.add_node("restore", Restore(instructions))
     graph.add_node("retrieve", Retrieve())
     graph.add_node("reason", reason)
-    graph.add_node("tools", tool_node(all_tools))
+    graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)]))
     graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens))
     graph.add_node("compact", Compact(summariser, tracker=tracker, keep_tokens=keep_tokens))
     graph.add_node("extract", Extract(extractor))

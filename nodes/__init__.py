@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from everthread.nodes.node import as_agent as as_agent
     from everthread.nodes.node import identity_of as identity_of
     from everthread.nodes.node import runtime_for as runtime_for
+    from everthread.nodes.reason import ContextProvider as ContextProvider
+    from everthread.nodes.reason import Provided as Provided
     from everthread.nodes.reason import Reason as Reason
     from everthread.nodes.reason import memory_block as memory_block
     from everthread.nodes.reason import memory_tools as memory_tools
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "Compact": "everthread.nodes.compact",
     "Consolidate": "everthread.nodes.consolidate",
+    "ContextProvider": "everthread.nodes.reason",
     "Extract": "everthread.nodes.extract",
     "Flush": "everthread.nodes.flush",
     "MemoryState": "everthread.nodes.state",
+    "Provided": "everthread.nodes.reason",
     "Reason": "everthread.nodes.reason",
     "Reference": "everthread.nodes.state",
     "Restore": "everthread.nodes.restore",
@@ -46,9 +50,11 @@ _HOMES = {
 __all__ = [
     "Compact",
     "Consolidate",
+    "ContextProvider",
     "Extract",
     "Flush",
     "MemoryState",
+    "Provided",
     "Reason",
     "Reference",
     "Restore",

@@ -3,11 +3,14 @@
 from everthread.nodes.reason.memory_tools import memory_tools
 from everthread.nodes.reason.node import Reason, calls_tools, overflowed
 from everthread.nodes.reason.offline import OfflineModel
+from everthread.nodes.reason.providers import ContextProvider, Provided
 from everthread.nodes.reason.request import memory_block, request
 from everthread.nodes.reason.tools import artifact_read, tool_node
 
 __all__ = [
+    "ContextProvider",
     "OfflineModel",
+    "Provided",
     "Reason",
     "artifact_read",
     "calls_tools",

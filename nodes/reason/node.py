@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
@@ -15,7 +16,14 @@ from everthread.errors import UsageError
 from everthread.nodes.compact.budget import fits
 from everthread.nodes.models import checked, is_overflow
 from everthread.nodes.node import Ask, Node, Steps, announce, context_of, store_of
-from everthread.nodes.reason.request import request
+from everthread.nodes.reason.providers import (
+    ContextProvider,
+    asked_before,
+    checked_providers,
+    told_after,
+    tools_of,
+)
+from everthread.nodes.reason.request import request, with_provided
 from everthread.nodes.state import MemoryState
 from everthread.stores.text import estimate_tokens
 
@@ -32,11 +40,12 @@ class Reason(Node):
     """Assembles the request and calls the model.
 
     `max_tokens`: what a request may take, system prompt, tools and memory included; three quarters of the model's own
-    limit when it tells one.
+    limit when it tells one. `providers`: other sources of context, asked before each call and told after it, in order;
+    what they give is not counted in `max_tokens`.
 
-    A request that the provider finds too long is noted in `window.overflow`, so that the graph compacts and comes back
-    once; a second time for the same last message it raises the provider's error. A reply that cannot be used raises
-    ModelReplyError: the thread is as it was before the call, and `invoke(None, config)` tries again.
+    A request that the model's service finds too long is noted in `window.overflow`, so that the graph compacts and
+    comes back once; a second time for the same last message it raises the service's error. A reply that cannot be used
+    raises ModelReplyError: the thread is as it was before the call, and `invoke(None, config)` tries again.
     """
 
     reads_messages = True
@@ -48,12 +57,16 @@ class Reason(Node):
         *,
         system_prompt: str = "",
         max_tokens: int | None = None,
+        providers: Sequence[ContextProvider] = (),
     ) -> None:
         self.system_prompt = system_prompt
         self.max_tokens = max_tokens or limit_of(model)
-        self.tool_tokens = sum(tool_tokens(tool) for tool in tools)
+        self.providers = checked_providers(providers)
+        self._model, self._tools = model, list(tools)
+        self.tool_tokens = sum(tool_tokens(tool) for tool in (*tools, *tools_of(self.providers)))
         try:
-            self.model = model.bind_tools(list(tools)) if tools else model
+            self._with(tools_of(self.providers))  # a model that cannot call tools is named now, not in a turn
+            self.model = self._with([])
         except NotImplementedError as error:
             name = type(model).__name__
             raise UsageError(
@@ -64,9 +77,11 @@ class Reason(Node):
         """Returns the reply in `messages`, or `window` with the overflow noted."""
         messages = request(state, runtime, system_prompt=self.system_prompt)
         last = str(messages[-1].id) if messages else ""
+        given = yield from asked_before(self.providers, messages, runtime)
+        messages = with_provided(messages, given)
         announce(runtime, "reason", "asking", messages=len(messages))
         try:
-            reply = yield Ask(self.model, messages)
+            reply = yield Ask(self._with(given.tools) if given.tools else self.model, messages)
         except Exception as error:
             window = state.get("window", {})
             if not is_overflow(error) or window.get("overflow") == last:
@@ -74,9 +89,15 @@ class Reason(Node):
             announce(runtime, "reason", "overflow", reason=str(error)[:200])
             return {"window": {**window, "overflow": last}}
         answer = checked(reply)
+        yield from told_after(self.providers, messages, answer, runtime)
         cited = note_citations(answer.text, runtime)
         announce(runtime, "reason", "answered", tool_calls=[call["name"] for call in answer.tool_calls], cited=cited)
         return {"messages": [answer]}
+
+    def _with(self, more: Sequence[BaseTool]) -> Runnable[Any, Any]:
+        """The model with its tools and some more of this call."""
+        tools = [*self._tools, *more]
+        return self._model.bind_tools(tools) if tools else self._model
 
     def over_budget(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
         """Whether the next request would take more than `max_tokens`."""

@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 
 from everthread.nodes.block import fenced, render, render_evidence
 from everthread.nodes.node import context_of, memory_of, store_of
+from everthread.nodes.reason.providers import Provided
 from everthread.nodes.state import MARK, MemoryState, mark_of, visible
 from everthread.nodes.tool_calls import well_ordered
 from everthread.stores.contract import MemoryStore
@@ -21,7 +22,7 @@ from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, Record
 from everthread.stores.text import sound
 
-__all__ = ["memory_block", "request"]
+__all__ = ["joined", "memory_block", "request", "with_provided"]
 
 T = TypeVar("T")
 
@@ -50,6 +51,24 @@ def request(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = "
         *_history(identity, store, state),
         *well_ordered(tail),
     ]
+
+
+def with_provided(messages: Sequence[BaseMessage], given: Provided) -> list[BaseMessage]:
+    """A request with what other sources of context gave: their instructions at the end of the system message, their
+    messages behind it."""
+    system = messages[0] if messages and isinstance(messages[0], SystemMessage) else None
+    rest = messages[1:] if system else messages
+    first = joined(system, SystemMessage(content=given.instructions)) if given.instructions else system
+    return [*([first] if first else []), *given.messages, *rest]
+
+
+def joined(system: SystemMessage | None, ours: SystemMessage) -> SystemMessage:
+    """One system message of two; a host's blocks (with marks for a prompt cache) stay as they are, ours follow."""
+    if system is None:
+        return ours
+    if isinstance(system.content, str):
+        return system.model_copy(update={"content": f"{system.content}\n\n{ours.text}"})
+    return system.model_copy(update={"content": [*system.content, {"type": "text", "text": ours.text}]})
 
 
 def _instructions(identity: Identity, store: MemoryStore, state: MemoryState) -> str:

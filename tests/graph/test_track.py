@@ -94,7 +94,7 @@ def test_every_counts_turns() -> None:
 
 def test_the_state_stands_in_each_request_without_a_compaction(ana: Identity, store: MemoryStore) -> None:
     model = FakeModel(replies=["好的"])
-    agent = create_memory_agent(model, tracker=Told(), recall="automatic").compile(
+    agent: Any = create_memory_agent(model, tracker=Told(), recall="automatic").compile(
         checkpointer=InMemorySaver(), store=store
     )
     config = thread_config(ana, "long")
@@ -110,7 +110,7 @@ def test_the_state_stands_in_each_request_without_a_compaction(ana: Identity, st
 
 def test_a_new_thread_begins_from_the_state_alone(ana: Identity, store: MemoryStore) -> None:
     model = FakeModel(replies=["on it"])
-    agent = create_memory_agent(model, recall="automatic").compile(checkpointer=InMemorySaver(), store=store)
+    agent: Any = create_memory_agent(model, recall="automatic").compile(checkpointer=InMemorySaver(), store=store)
     run(Track(Told()), {"messages": turns(2)}, ana, store)
     into = thread_config(ana, "later")
     agent.invoke(resume_task(store, ana, "t1", into=into["configurable"]["thread_id"]), into, context=ana)
