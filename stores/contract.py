@@ -22,6 +22,7 @@ from langgraph.store.base import BaseStore
 from pydantic import AwareDatetime, Field
 
 from everthread.stores.identity import Frozen, Identity, Label, Memory, Scope
+from everthread.stores.jobs import Handlers, Job, JobInfo, Jobs, JobStatus
 from everthread.stores.record import Change, ErasureReceipt, Evidence, Recall, Receipt, Record, Selection, Status
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ __all__ = [
     "Inbox",
     "Job",
     "Jobs",
+    "JobInfo",
+    "JobStatus",
     "MemoryStore",
     "Noted",
     "Task",
@@ -217,60 +220,6 @@ class Inbox(Protocol):
 
     def promote(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> None:
         """Mark inputs as part of the thread."""
-
-
-class Job(Frozen):
-    """Work that outlives the turn that asked for it."""
-
-    id: str
-    """The job's id."""
-    kind: str
-    """What to do, such as `embed` or `extract`."""
-    payload: dict[str, Any]
-    """Ids and small values; never statements."""
-    attempts: int
-    """How often it was tried."""
-    token: int
-    """Fencing token: rises with each claim; an older holder's `complete` is a Conflict."""
-    tenant: str
-    """Whose it is."""
-    user: str
-    """On whose behalf it runs."""
-    error: str | None = None
-    """What its last attempt failed with."""
-
-
-class Jobs(Protocol):
-    """A durable queue with leases, retry and backoff (R237, R332)."""
-
-    def enqueue(self, identity: Identity, kind: str, payload: Mapping[str, Any], *, key: str | None = None) -> str:
-        """Add a job and return its id; the same key adds it once."""
-
-    def claim(
-        self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0, now: datetime | None = None
-    ) -> Job | None:
-        """Lease the oldest job that is due, or None. A lease that ran out is claimed again with a higher token."""
-
-    def waiting(self, kinds: Sequence[str] | None = None) -> int:
-        """How many jobs could be claimed now."""
-
-    def heartbeat(self, job: Job, *, seconds: float = 60.0, now: datetime | None = None) -> None:
-        """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
-
-    def complete(self, job: Job) -> None:
-        """Done; Conflict if the lease was lost to another claim."""
-
-    def fail(self, job: Job, error: str, *, now: datetime | None = None) -> None:
-        """Try again later with backoff; after five attempts it stays as failed, to be seen in `doctor`. Conflict if the
-        lease was lost."""
-
-    def failed(self) -> list[Job]:
-        """Every job that was given up, the oldest first, each with its last `error`."""
-
-    def drain(
-        self, handlers: Mapping[str, Callable[[Job], None]], *, limit: int = 10, now: datetime | None = None
-    ) -> int:
-        """Run up to `limit` due jobs here and now; returns how many completed. A failing one fails visibly."""
 
 
 class Finding(Frozen):
@@ -545,6 +494,15 @@ class MemoryStore(BaseStore):
 
     @abstractmethod
     def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
+    @abstractmethod
+    def receipt_of(self, identity: Identity, key: str) -> Receipt | None:
+        """The receipt of this user's commit under this key, or None: what a job has done is found by the job's key."""
+
+    @abstractmethod
+    def learnt_from(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> list[Record]:
+        """Every record, whatever its status, that rests on one of these messages of the thread and that this identity
+        may read, the oldest first: what of them has been learnt already."""
+
         """The receipts of the commits that wrote each revision of a record, the oldest first: which rule decided. Empty
         when the record does not exist for this identity."""
 
@@ -636,7 +594,7 @@ class MemoryStore(BaseStore):
         """
 
     @abstractmethod
-    def handlers(self) -> Mapping[str, Callable[[Job], None]]:
+    def handlers(self) -> Handlers:
         """The store's own jobs, by kind, for `jobs.drain`: embedding that was put off."""
 
     @abstractmethod

@@ -12,11 +12,11 @@ from typing import Any
 import apsw
 
 from everthread.errors import Conflict, UsageError
-from everthread.stores.contract import Job
 from everthread.stores.identity import Identity
+from everthread.stores.jobs import Handlers, Job, JobInfo, JobStatus, wordless
 from everthread.stores.record import new_id, now_utc
 from everthread.stores.sqlite.database import Database, one
-from everthread.stores.sqlite.times import micros
+from everthread.stores.sqlite.times import micros, moment
 
 __all__ = ["ATTEMPTS", "BACKOFF", "Jobs", "enqueue_job"]
 
@@ -35,6 +35,10 @@ COLUMNS = "id, kind, payload, attempts, token, tenant, user, error"
 CLAIMABLE = """
 FROM jobs WHERE status IN ('ready', 'leased') AND due_at <= ?1
   AND (?2 IS NULL OR kind IN (SELECT value FROM json_each(?2)))
+  AND (lane IS NULL OR NOT EXISTS (
+    SELECT 1 FROM jobs AS other WHERE other.tenant = jobs.tenant AND other.user = jobs.user AND other.lane = jobs.lane
+      AND other.status = 'leased' AND other.due_at > ?1
+  ))
 """
 GIVE_UP = f"""
 UPDATE jobs SET status = 'failed', error = 'its worker died or lost the lease at each attempt'
@@ -44,6 +48,31 @@ CLAIM = f"""
 UPDATE jobs SET status = 'leased', attempts = attempts + 1, token = token + 1, due_at = ?3
 WHERE seq = (SELECT min(seq) {CLAIMABLE})
 RETURNING {COLUMNS}
+"""
+# a thread's id is no word of what was said, and says where the job was done
+DONE = """
+status = 'done', error = NULL,
+    payload = json_patch('{}', json_object('thread_id', json_extract(payload, '$.thread_id')))
+WHERE id = ?1 AND token = ?2 AND status = 'leased'
+"""
+
+# What a job is called outside: one whose lease ran out waits like any other.
+STATUS = """
+CASE WHEN status = 'ready' OR (status = 'leased' AND due_at <= :now) THEN 'waiting'
+     WHEN status = 'leased' THEN 'running' ELSE status END
+"""
+VISIBLE = "tenant = :tenant AND (user = :user OR :admin)"
+LISTED = f"""
+SELECT id, kind, {STATUS} AS shown, key, json_extract(payload, '$.thread_id'), attempts, created_at, due_at, error,
+    tenant, user
+FROM jobs WHERE {VISIBLE} AND (:id IS NULL OR id = :id) AND (:status IS NULL OR shown = :status)
+ORDER BY seq LIMIT :limit
+"""
+PASS = """
+INSERT INTO gates (tenant, user, name, passed_at, passed_by) VALUES (:tenant, :user, :name, :now, :key)
+ON CONFLICT (tenant, user, name) DO UPDATE SET passed_at = :now, passed_by = :key
+WHERE passed_at <= :now - :every OR passed_at > :now + :every
+RETURNING passed_by
 """
 
 
@@ -57,11 +86,22 @@ class Jobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def enqueue(self, identity: Identity, kind: str, payload: Mapping[str, Any], *, key: str | None = None) -> str:
+    def enqueue(
+        self,
+        identity: Identity,
+        kind: str,
+        payload: Mapping[str, Any],
+        *,
+        key: str | None = None,
+        lane: str | None = None,
+        due_at: datetime | None = None,
+        now: datetime | None = None,
+    ) -> str:
         """Add a job and return its id. The same key (of this user) adds it once, for good: the id of the job that
-        exists, waiting, done or failed, comes back. UsageError when the payload is not plain JSON."""
+        exists, waiting, done, failed or cancelled, comes back. Jobs of one `lane` (of this user) run one at a time.
+        It is not tried before `due_at`. UsageError when the payload is not plain JSON."""
         with self._database.write() as connection:
-            return enqueue_job(connection, identity, kind, payload, key=key)
+            return enqueue_job(connection, identity, kind, payload, key=key, lane=lane, due_at=due_at, now=now)
 
     def claim(
         self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0, now: datetime | None = None
@@ -99,10 +139,7 @@ class Jobs:
         """Done; Conflict if the lease was lost to another claim. One that ran out unclaimed still counts: nobody else
         has begun."""
         with self._database.write() as connection:
-            self._report(
-                job,
-                "status = 'done', payload = '{}', error = NULL WHERE id = ?1 AND token = ?2 AND status = 'leased'",
-            )
+            self._report(job, DONE)
             # only a key has to be remembered
             connection.execute("DELETE FROM jobs WHERE id = ? AND key IS NULL", (job.id,))
 
@@ -118,15 +155,69 @@ class Jobs:
             _storable(error),
         )
 
+    def release(self, job: Job) -> None:
+        """Let the lease go, so that another worker may begin at once; the attempt does not count. Conflict if the lease
+        was lost."""
+        self._report(
+            job,
+            "status = 'ready', due_at = 0, attempts = attempts - 1 WHERE id = ?1 AND token = ?2 AND status = 'leased'",
+        )
+
+    def of(
+        self,
+        identity: Identity,
+        *,
+        status: JobStatus | None = None,
+        job_id: str | None = None,
+        limit: int = 1000,
+        now: datetime | None = None,
+    ) -> list[JobInfo]:
+        """The jobs of this user (the role `admin`: of the tenant), the oldest first, and at most `limit`; of one status
+        if given. Done ones are there when they had a key."""
+        values = {**_viewer(identity), "status": status, "id": job_id, "limit": limit, "now": micros(now or now_utc())}
+        with self._database.read() as connection:
+            return [_info(row) for row in connection.execute(LISTED, values).fetchall()]
+
+    def retry(self, identity: Identity, job_id: str, *, now: datetime | None = None) -> None:
+        """Let a failed, cancelled or waiting job begin at once, with all its attempts before it. UsageError if this
+        identity has no such job, Conflict if it runs or is done."""
+        self._decide(
+            identity, job_id, "status = 'ready', attempts = 0, due_at = 0", "('waiting', 'failed', 'cancelled')", now
+        )
+
+    def cancel(self, identity: Identity, job_id: str, *, now: datetime | None = None) -> None:
+        """Call a waiting or failed job off. It keeps its key, so that the same is not added again. UsageError if this
+        identity has no such job, Conflict if it runs or has ended."""
+        self._decide(identity, job_id, "status = 'cancelled'", "('waiting', 'failed')", now)
+
+    def gate(self, identity: Identity, name: str, every: timedelta, *, key: str, now: datetime | None = None) -> bool:
+        """Whether this may go through now: at most one in `every` does, of this user, in whatever process (S21). The
+        same `key` goes through again: a run that was killed behind the gate is not held up when it is resumed.
+
+        A time in the future, from a clock that was wrong, holds nothing up for longer than `every`."""
+        if every <= timedelta():
+            return True
+        values = {
+            "tenant": identity.tenant,
+            "user": identity.user,
+            "name": name,
+            "key": key,
+            "now": micros(now or now_utc()),
+            "every": every // timedelta(microseconds=1),
+        }
+        with self._database.write() as connection:
+            if connection.execute(PASS, values).fetchone() is not None:
+                return True
+            passed = "SELECT passed_by FROM gates WHERE tenant = ? AND user = ? AND name = ?"
+            return bool(one(connection, passed, identity.tenant, identity.user, name) == key)
+
     def failed(self) -> list[Job]:
         """Every job that was given up, the oldest first, each with its last `error`."""
         with self._database.read() as connection:
             rows = connection.execute(f"SELECT {COLUMNS} FROM jobs WHERE status = 'failed' ORDER BY seq").fetchall()
         return [_job(row) for row in rows]
 
-    def drain(
-        self, handlers: Mapping[str, Callable[[Job], None]], *, limit: int = 10, now: datetime | None = None
-    ) -> int:
+    def drain(self, handlers: Handlers, *, limit: int = 10, now: datetime | None = None) -> int:
         """Run up to `limit` due jobs of the kinds that have a handler; returns how many completed.
 
         A handler that raises fails its job, which is logged and tried again later; the other jobs run. A handler that
@@ -145,7 +236,7 @@ class Jobs:
             handler(job)
         except Exception as error:  # a handler may raise anything; it is kept with the job, its kind is logged
             log.warning("job %s (%s), attempt %d failed: %s", job.id, job.kind, job.attempts, type(error).__name__)
-            report = partial(self.fail, job, f"{type(error).__name__}: {error}", now=now)
+            report = partial(self.fail, job, wordless(error), now=now)
             done = False
         else:
             report, done = partial(self.complete, job), True
@@ -155,6 +246,22 @@ class Jobs:
             log.warning("%s", lost)
             return False
         return done
+
+    def _decide(self, identity: Identity, job_id: str, change: str, from_statuses: str, now: datetime | None) -> None:
+        """`change` and `from_statuses` are constants, never input."""
+        values = {**_viewer(identity), "id": job_id, "now": micros(now or now_utc())}
+        with self._database.write() as connection:
+            connection.execute(
+                f"UPDATE jobs SET {change} WHERE {VISIBLE} AND id = :id AND {STATUS} IN {from_statuses}", values
+            )
+            if connection.changes():
+                return
+            found = connection.execute(
+                f"SELECT kind, {STATUS} FROM jobs WHERE {VISIBLE} AND id = :id", values
+            ).fetchone()
+        if found is None:
+            raise UsageError(f"there is no job {job_id}; `everthread jobs` lists them")
+        raise Conflict(f"job {job_id} ({found[0]}) is {found[1]}; nothing was changed", winner=found[1])
 
     def _report(self, job: Job, change: str, *values: int | str) -> None:
         """`change` is one of the constants above, never input."""
@@ -167,7 +274,15 @@ class Jobs:
 
 
 def enqueue_job(
-    connection: apsw.Connection, identity: Identity, kind: str, payload: Mapping[str, Any], *, key: str | None = None
+    connection: apsw.Connection,
+    identity: Identity,
+    kind: str,
+    payload: Mapping[str, Any],
+    *,
+    key: str | None = None,
+    lane: str | None = None,
+    due_at: datetime | None = None,
+    now: datetime | None = None,
 ) -> str:
     """`Jobs.enqueue` inside the caller's transaction: the job exists if and only if what asked for it does."""
     owner = (identity.tenant, identity.user)
@@ -177,8 +292,9 @@ def enqueue_job(
             return str(known)
     id = new_id("job")
     connection.execute(
-        "INSERT INTO jobs (id, tenant, user, key, kind, payload, due_at) VALUES (?, ?, ?, ?, ?, ?, 0)",
-        (id, *owner, key, kind, _plain(kind, payload)),
+        "INSERT INTO jobs (id, tenant, user, key, kind, lane, payload, due_at, created_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (id, *owner, key, kind, lane, _plain(kind, payload), micros(due_at) or 0, micros(now or now_utc())),
     )
     return id
 
@@ -195,6 +311,27 @@ def _plain(kind: str, payload: Mapping[str, Any]) -> str:
 def _storable(error: str) -> str:
     """The error in one line that SQLite's text can hold."""
     return " ".join(error.split())[:ERROR_LENGTH].replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def _viewer(identity: Identity) -> dict[str, Any]:
+    return {"tenant": identity.tenant, "user": identity.user, "admin": "admin" in identity.roles}
+
+
+def _info(row: tuple[Any, ...]) -> JobInfo:
+    id, kind, status, key, thread_id, attempts, created_at, due_at, error, tenant, user = row
+    return JobInfo(
+        id=id,
+        kind=kind,
+        status=status,
+        key=key,
+        thread_id=None if thread_id is None else str(thread_id),
+        attempts=attempts,
+        created_at=moment(created_at) if created_at else None,
+        due_at=moment(due_at) if due_at and status in ("waiting", "running") else None,
+        error=error,
+        tenant=tenant,
+        user=user,
+    )
 
 
 def _job(row: tuple[Any, ...]) -> Job:

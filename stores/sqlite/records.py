@@ -19,7 +19,7 @@ from everthread.stores.sqlite.commit import Commit
 from everthread.stores.sqlite.consent import Consents
 from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.indexing import Indexer, order_vectors
-from everthread.stores.sqlite.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
+from everthread.stores.sqlite.rows import BODY, NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
 from everthread.stores.sqlite.search import SearchIndex, record_space
 from everthread.stores.sqlite.times import micros
 from everthread.stores.text import normalise
@@ -35,6 +35,12 @@ WHERE revisions.id = ? ORDER BY revisions.revision
 """
 OF_STATUS = "records.status IN (SELECT value FROM json_each(:statuses))"
 OF_KEY = "records.subject = :subject AND records.predicate = :predicate"
+FROM_MESSAGES = f"""
+records.tenant = :tenant AND records.thread_id = :thread AND EXISTS (
+    SELECT 1 FROM json_each({BODY}, '$.provenance.message_ids') AS message
+    WHERE message.value IN (SELECT value FROM json_each(:messages))
+)
+"""
 BY_IDS = "+records.tenant = :tenant AND records.id IN (SELECT value FROM json_each(:ids))"
 
 
@@ -255,6 +261,22 @@ class Records:
         """See `MemoryStore.receipt`."""
         with self._database.read() as connection:
             return _receipt(connection, identity, "id", receipt_id)
+
+    def receipt_of(self, identity: Identity, key: str) -> Receipt | None:
+        """See `MemoryStore.receipt_of`."""
+        with self._database.read() as connection:
+            return _receipt(connection, identity, "key", key)
+
+    def learnt_from(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> list[Record]:
+        """See `MemoryStore.learnt_from`."""
+        values = {"tenant": identity.tenant, "thread": thread_id, "messages": json.dumps(list(message_ids))}
+        with self._database.read() as connection:
+            found = [
+                stored.record
+                for stored in self._rows.find(connection, FROM_MESSAGES, values)
+                if may_read(identity, stored.record, author=stored.author)
+            ]
+        return sorted(found, key=lambda record: (record.recorded_at, record.id))
 
 
 def _about(receipt: Receipt, record_id: str) -> Receipt:

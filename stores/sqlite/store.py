@@ -255,6 +255,12 @@ class SqliteStore(MemoryStore):
         return self._records.receipts(identity, record_id)
 
     def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
+    def receipt_of(self, identity: Identity, key: str) -> Receipt | None:
+        return self._records.receipt_of(identity, key)
+
+    def learnt_from(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> list[Record]:
+        return self._records.learnt_from(identity, thread_id, message_ids)
+
         self._records.cite(identity, record_ids)
 
     def events(self, identity: Identity, after: int = 0, *, limit: int = 100) -> list[Event]:

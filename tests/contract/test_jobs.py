@@ -1,16 +1,17 @@
 """What every backend's job queue promises. Time is given, not waited for."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Thread
 
 import pytest
 
-from everthread import Identity
-from everthread.errors import Conflict, UsageError
+from everthread import Identity, Scope
+from everthread.errors import Conflict, ModelReplyError, UsageError
 from everthread.stores import MemoryStore
-from everthread.stores.contract import Job
-from everthread.stores.record import now_utc
+from everthread.stores.jobs import Job, JobInfo
+from everthread.stores.record import Selection, now_utc
 
 SERIES = [timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), timedelta(hours=1)]
 
@@ -181,11 +182,8 @@ def test_a_failing_handler_fails_its_own_job_alone(store: MemoryStore, ana: Iden
     assert store.jobs.drain({"divide": handle}, now=now) == 1
     assert done == [2]
     again = claimed(store, now + SERIES[0])
-    assert (again.id, again.attempts, again.error) == (
-        bad,
-        2,
-        "ZeroDivisionError: integer division or modulo by zero",
-    )
+    assert (again.id, again.attempts) == (bad, 2)
+    assert re.fullmatch(r"ZeroDivisionError at test_jobs.py:\d+", again.error or "")
 
 
 def test_what_is_drained_under_a_lost_lease_does_not_count(store: MemoryStore, ana: Identity, now: datetime) -> None:
@@ -232,3 +230,199 @@ def test_a_payload_that_is_not_json_is_refused(store: MemoryStore, ana: Identity
     with pytest.raises(UsageError, match="payload of the 'embed' job"):
         store.jobs.enqueue(ana, "embed", {"when": now})
     assert store.jobs.claim(now=now) is None
+
+
+# --- what users see and decide
+
+
+def test_jobs_are_listed_with_what_stands_about_them(store: MemoryStore, ana: Identity, now: datetime) -> None:
+    tried = store.jobs.enqueue(ana, "extract", {"thread_id": "t1"}, key="k", now=now)
+    store.jobs.fail(claimed(store, now), "no", now=now)
+    fresh = store.jobs.enqueue(ana, "embed", {}, now=now)
+    common = {"tenant": "acme", "user": "ana", "status": "waiting", "created_at": now}
+    later = now + SERIES[0]
+    assert store.jobs.of(ana, now=now) == [
+        JobInfo(
+            id=tried,
+            kind="extract",
+            key="k",
+            thread_id="t1",
+            attempts=1,
+            due_at=later,
+            error="no",
+            **common,
+        ),
+        JobInfo(id=fresh, kind="embed", key=None, thread_id=None, attempts=0, due_at=None, error=None, **common),
+    ]
+
+
+def test_a_listed_job_runs_while_its_lease_holds_and_keeps_its_thread_when_it_is_done(
+    store: MemoryStore, ana: Identity, now: datetime
+) -> None:
+    store.jobs.enqueue(ana, "extract", {"thread_id": "t1", "after": "m1"}, key="k")
+    job = claimed(store, now, seconds=5)
+    assert [info.status for info in store.jobs.of(ana, now=now)] == ["running"]
+    assert [info.status for info in store.jobs.of(ana, now=now + timedelta(seconds=5))] == ["waiting"]
+    store.jobs.complete(job)
+    assert [(info.status, info.thread_id) for info in store.jobs.of(ana, status="done")] == [("done", "t1")]
+    assert store.jobs.of(ana, status="waiting") == []
+
+
+def test_users_see_their_own_jobs_and_an_admin_the_tenants(
+    store: MemoryStore, ana: Identity, ben: Identity, stranger: Identity
+) -> None:
+    ids = [store.jobs.enqueue(user, "embed", {}) for user in (ana, ben, stranger)]
+    admin = ben.model_copy(update={"roles": frozenset({"admin"})})
+    listed = [[info.id for info in store.jobs.of(user)] for user in (ana, ben, stranger, admin)]
+    assert listed == [ids[:1], ids[1:2], ids[2:], ids[:2]]
+    for decide in (store.jobs.retry, store.jobs.cancel):
+        with pytest.raises(UsageError, match=f"there is no job {ids[0]}"):
+            decide(ben, ids[0])
+    store.jobs.cancel(admin, ids[0])
+    assert [info.status for info in store.jobs.of(ana)] == ["cancelled"]
+
+
+def test_a_failed_job_is_tried_again_with_all_its_attempts(store: MemoryStore, ana: Identity, now: datetime) -> None:
+    id = store.jobs.enqueue(ana, "embed", {})
+    for wait in (*SERIES, timedelta()):
+        store.jobs.fail(claimed(store, now), "no", now=now)
+        now += wait
+    assert [job.id for job in store.jobs.failed()] == [id]
+    store.jobs.retry(ana, id, now=now)
+    assert store.jobs.failed() == []
+    again = claimed(store, now)
+    assert (again.id, again.attempts, again.token) == (id, 1, 6)
+    with pytest.raises(Conflict, match="is running"):
+        store.jobs.retry(ana, id, now=now)
+
+
+def test_a_job_that_waits_for_its_time_can_be_tried_at_once(store: MemoryStore, ana: Identity, now: datetime) -> None:
+    id = store.jobs.enqueue(ana, "embed", {})
+    store.jobs.fail(claimed(store, now), "no", now=now)
+    assert store.jobs.claim(now=now) is None
+    store.jobs.retry(ana, id, now=now)
+    assert claimed(store, now).id == id
+
+
+def test_a_cancelled_job_is_not_claimed_and_its_key_is_not_added_again(
+    store: MemoryStore, ana: Identity, now: datetime
+) -> None:
+    id = store.jobs.enqueue(ana, "embed", {}, key="k")
+    store.jobs.cancel(ana, id)
+    assert store.jobs.enqueue(ana, "embed", {}, key="k") == id
+    assert store.jobs.claim(now=now) is None
+    with pytest.raises(Conflict, match="is cancelled"):
+        store.jobs.cancel(ana, id)
+    store.jobs.retry(ana, id)
+    assert claimed(store, now).id == id
+
+
+def test_a_job_that_is_let_go_is_claimed_at_once_and_the_attempt_does_not_count(
+    store: MemoryStore, ana: Identity, now: datetime
+) -> None:
+    store.jobs.enqueue(ana, "embed", {})
+    job = claimed(store, now)
+    store.jobs.release(job)
+    heir = claimed(store, now)
+    assert (heir.id, heir.attempts, heir.token) == (job.id, 1, 2)
+    with pytest.raises(Conflict):
+        store.jobs.release(job)
+
+
+def test_jobs_of_one_lane_of_a_user_wait_for_each_other(
+    store: MemoryStore, ana: Identity, ben: Identity, now: datetime
+) -> None:
+    first, second = (store.jobs.enqueue(ana, "extract", {"n": n}, lane="learn") for n in (1, 2))
+    bens = store.jobs.enqueue(ben, "extract", {}, lane="learn")
+    other = store.jobs.enqueue(ana, "extract", {})
+    running = claimed(store, now)
+    assert running.id == first
+    assert [claimed(store, now).id for _ in range(2)] == [bens, other]
+    assert (store.jobs.claim(now=now), store.jobs.waiting()) == (None, 0)
+    store.jobs.complete(running)
+    assert claimed(store, now).id == second
+
+
+def test_a_dead_workers_job_does_not_close_its_lane(store: MemoryStore, ana: Identity, now: datetime) -> None:
+    first = store.jobs.enqueue(ana, "extract", {}, lane="learn")
+    store.jobs.enqueue(ana, "extract", {}, lane="learn")
+    claimed(store, now, seconds=5)
+    assert store.jobs.claim(now=now) is None
+    assert claimed(store, now + timedelta(seconds=5)).id == first
+
+
+def test_an_error_that_is_not_ours_is_kept_without_its_words(store: MemoryStore, ana: Identity, now: datetime) -> None:
+    class Refused(Exception):
+        status_code = 429
+
+    errors: list[Exception] = [Refused("you said: my password is hunter2"), ModelReplyError("prose in 2 replies")]
+
+    def handle(job: Job) -> None:
+        raise errors[job.payload["n"]]
+
+    for n in range(2):
+        store.jobs.enqueue(ana, "fail", {"n": n})
+    store.jobs.drain({"fail": handle}, now=now)
+    kept = [info.error or "" for info in store.jobs.of(ana)]
+    assert re.fullmatch(r"Refused 429 at test_jobs.py:\d+", kept[0])
+    assert kept[1] == "ModelReplyError: prose in 2 replies"
+
+
+# --- gates
+
+
+def test_a_gate_lets_one_through_in_a_while_whichever_store_asks(
+    reopen: Callable[..., MemoryStore], ana: Identity, ben: Identity, now: datetime
+) -> None:
+    one, other = reopen(embedder="none"), reopen(embedder="none")
+    hour = timedelta(hours=1)
+    passed = [
+        one.jobs.gate(ana, "extract", hour, key="a", now=now),
+        other.jobs.gate(ana, "extract", hour, key="b", now=now),
+        other.jobs.gate(ana, "another", hour, key="b", now=now),
+        other.jobs.gate(ben, "extract", hour, key="b", now=now),
+        other.jobs.gate(ana, "extract", hour, key="b", now=now + hour - timedelta(microseconds=1)),
+        other.jobs.gate(ana, "extract", hour, key="b", now=now + hour),
+        one.jobs.gate(ana, "extract", hour, key="c", now=now + hour),
+    ]
+    assert passed == [True, False, True, True, False, True, False]
+
+
+def test_who_passed_a_gate_and_was_killed_passes_again(store: MemoryStore, ana: Identity, now: datetime) -> None:
+    hour = timedelta(hours=1)
+    assert [store.jobs.gate(ana, "extract", hour, key=key, now=now) for key in "aaba"] == [True, True, False, True]
+
+
+def test_a_gate_is_not_closed_for_ever_by_a_clock_that_was_wrong(
+    store: MemoryStore, ana: Identity, now: datetime
+) -> None:
+    hour = timedelta(hours=1)
+    assert store.jobs.gate(ana, "extract", hour, key="a", now=now + timedelta(days=9999))
+    assert store.jobs.gate(ana, "extract", hour, key="b", now=now)
+
+
+def test_many_at_one_gate_and_one_gets_through(
+    reopen: Callable[..., MemoryStore], ana: Identity, now: datetime
+) -> None:
+    stores = [reopen(embedder="none") for _ in range(3)]
+    passed: list[str] = []
+
+    def walk(number: int) -> None:
+        if stores[number % 3].jobs.gate(ana, "extract", timedelta(hours=1), key=f"k{number}", now=now):
+            passed.append(f"k{number}")
+
+    walkers = [Thread(target=walk, args=(number,)) for number in range(12)]
+    for walker in walkers:
+        walker.start()
+    for walker in walkers:
+        walker.join()
+    assert len(passed) == 1
+
+
+def test_what_an_erased_user_left_to_be_done_is_gone(store: MemoryStore, ana: Identity, ben: Identity) -> None:
+    store.jobs.enqueue(ana, "extract", {"thread_id": "t1"})
+    kept = store.jobs.enqueue(ben, "extract", {"thread_id": "t2"})
+    admin = ana.model_copy(update={"roles": frozenset({"admin"})})
+    whole = Selection(scope=Scope(owner="user", owner_id="ana"))
+    store.erase(admin, whole, reason="asked", with_source=True)
+    assert [info.id for info in store.jobs.of(admin)] == [kept]
