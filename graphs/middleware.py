@@ -12,7 +12,7 @@ import json
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Literal, NamedTuple, cast
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langgraph.graph.message import add_messages
 from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from everthread.errors import ModelReplyError, UsageError
-from everthread.nodes import Compact, Consolidate, Extract, Flush, Restore, Retrieve, Track, memory_tools, request
+from everthread.nodes import Compact, Consolidate, Extract, Flush, Restore, Retrieve, Track, memory_tools
 from everthread.nodes.compact import Summariser, Tracker
 from everthread.nodes.compact.budget import fits
 from everthread.nodes.extract import Extractor, RuleExtractor
@@ -29,7 +29,9 @@ from everthread.nodes.extract.node import said_before
 from everthread.nodes.models import is_overflow
 from everthread.nodes.node import Ask, adrive, announce, drive, identity_of, store_of, thread_of
 from everthread.nodes.reason import artifact_read
+from everthread.nodes.reason.chain import Assembled, note_answer
 from everthread.nodes.reason.node import limit_of, note_citations, tool_tokens
+from everthread.nodes.reason.request import assemble
 from everthread.nodes.reason.tools import akept, kept
 from everthread.nodes.restore import ProjectInstructions
 from everthread.nodes.state import MARK, Channels, MemoryState, MemoryUpdate
@@ -163,12 +165,12 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         limit = self.max_tokens or limit_of(asked.model)
         stored = view_of(asked.state)
         changed: MemoryUpdate = {}
-        messages = assembled(asked, stored, runtime)
-        if not fits(messages, limit - self._tool_tokens(asked)):
+        shown = assembled(asked, stored, runtime)
+        if not fits(shown.messages, limit - self._tool_tokens(asked)):
             changed = yield from self._compacted(stored, runtime, limit)
-            messages = assembled(asked, with_update(stored, changed), runtime)
+            shown = assembled(asked, with_update(stored, changed), runtime)
         try:
-            response = yield Ask(cast(Any, call), messages)
+            response = yield Ask(cast(Any, call), shown.messages)
         except Exception as error:
             if not is_overflow(error):
                 raise
@@ -178,7 +180,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
             if "window" not in again:
                 raise
             changed = {**changed, **again}
-            response = yield Ask(cast(Any, call), assembled(asked, with_update(stored, again), runtime))
+            shown = assembled(asked, with_update(stored, again), runtime)
+            response = yield Ask(cast(Any, call), shown.messages)
+        note_answer(stored, runtime, shown, replied(response))
         note_citations(said_in(response), runtime)
         return ExtendedModelResponse(response, Command(update=changed)) if changed else cast(Reply, response)
 
@@ -255,14 +259,15 @@ class Call(NamedTuple):
         return self.request.override(messages=messages)
 
 
-def assembled(asked: ModelRequest[Any], state: MemoryState, runtime: Runtime[Any]) -> list[BaseMessage]:
+def assembled(asked: ModelRequest[Any], state: MemoryState, runtime: Runtime[Any]) -> Assembled:
     """The request as the model gets it: the agent's system message with ours at its end, then what `window` shows of
     the messages, as an outer middleware left them."""
     shown: MemoryState = {**state, "messages": asked.messages}
-    ours = request(shown, runtime)
-    if ours and isinstance(ours[0], SystemMessage):
-        return [joined(asked.system_message, ours[0]), *ours[1:]]
-    return [*([asked.system_message] if asked.system_message else []), *ours]
+    ours = assemble(shown, runtime)
+    first, rest = ours.messages[:1], ours.messages[1:]
+    if first and isinstance(first[0], SystemMessage):
+        return ours._replace(messages=[joined(asked.system_message, first[0]), *rest])
+    return ours._replace(messages=[*([asked.system_message] if asked.system_message else []), *ours.messages])
 
 
 def joined(system: SystemMessage | None, ours: SystemMessage) -> SystemMessage:
@@ -305,8 +310,17 @@ def overflowing(state: MemoryState) -> MemoryState:
 
 def said_in(response: Any) -> str:
     """What the model itself said, in whatever the rest of the agent's middleware returned."""
+    return "\n".join(message.text for message in _replies(response))
+
+
+def replied(response: Any) -> AIMessage:
+    """The model's own reply, the last if the rest of the agent's middleware made several."""
+    return _replies(response)[-1]
+
+
+def _replies(response: Any) -> list[AIMessage]:
     messages = [response] if isinstance(response, AIMessage) else response.result
-    return "\n".join(message.text for message in messages if isinstance(message, AIMessage))
+    return [message for message in messages if isinstance(message, AIMessage)]
 
 
 def is_final(state: MemoryState) -> bool:

@@ -16,6 +16,7 @@ from everthread.errors import UsageError
 from everthread.nodes.compact.budget import fits
 from everthread.nodes.models import checked, is_overflow
 from everthread.nodes.node import Ask, Node, Steps, announce, context_of, store_of
+from everthread.nodes.reason.chain import note_answer
 from everthread.nodes.reason.providers import (
     ContextProvider,
     asked_before,
@@ -23,7 +24,7 @@ from everthread.nodes.reason.providers import (
     told_after,
     tools_of,
 )
-from everthread.nodes.reason.request import request, with_provided
+from everthread.nodes.reason.request import assemble, request, with_provided
 from everthread.nodes.state import MemoryState
 from everthread.stores.text import estimate_tokens
 
@@ -45,7 +46,8 @@ class Reason(Node):
 
     A request that the model's service finds too long is noted in `window.overflow`, so that the graph compacts and
     comes back once; a second time for the same last message it raises the service's error. A reply that cannot be used
-    raises ModelReplyError: the thread is as it was before the call, and `invoke(None, config)` tries again.
+    raises ModelReplyError: the thread is as it was before the call, and `invoke(None, config)` tries again. So does
+    StoreError when it cannot be noted which memory the reply was made from: what cannot be traced is not given (R296).
     """
 
     reads_messages = True
@@ -75,7 +77,8 @@ class Reason(Node):
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns the reply in `messages`, or `window` with the overflow noted."""
-        messages = request(state, runtime, system_prompt=self.system_prompt)
+        asked = assemble(state, runtime, system_prompt=self.system_prompt)
+        messages = asked.messages
         last = str(messages[-1].id) if messages else ""
         given = yield from asked_before(self.providers, messages, runtime)
         messages = with_provided(messages, given)
@@ -89,6 +92,7 @@ class Reason(Node):
             announce(runtime, "reason", "overflow", reason=str(error)[:200])
             return {"window": {**window, "overflow": last}}
         answer = checked(reply)
+        note_answer(state, runtime, asked, answer)
         yield from told_after(self.providers, messages, answer, runtime)
         cited = note_citations(answer.text, runtime)
         announce(runtime, "reason", "answered", tool_calls=[call["name"] for call in answer.tool_calls], cited=cited)

@@ -7,13 +7,14 @@ request, and a replay sees the revisions that it saw then.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from everthread.nodes.block import fenced, render, render_evidence
 from everthread.nodes.node import context_of, memory_of, store_of
+from everthread.nodes.reason.chain import Assembled
 from everthread.nodes.reason.providers import Provided
 from everthread.nodes.state import MARK, MemoryState, mark_of, visible
 from everthread.nodes.tool_calls import well_ordered
@@ -22,7 +23,7 @@ from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, Record
 from everthread.stores.text import sound
 
-__all__ = ["joined", "memory_block", "request", "with_provided"]
+__all__ = ["assemble", "memory_block", "request", "with_provided"]
 
 T = TypeVar("T")
 
@@ -32,25 +33,38 @@ HISTORY = "Historical context: a summary of the earlier part of this conversatio
 def memory_block(state: Mapping[str, Any], runtime: Runtime[Any]) -> str:
     """What this turn recalled, as the text of a block; empty when nothing was. For a host's own reasoning node, whose
     state needs the key `recalled`."""
-    if memory_of(runtime) == "off":
-        return ""
-    references = [(ref["id"], ref["revision"]) for ref in state.get("recalled", [])]
-    return render(_read(context_of(runtime).identity, store_of(runtime), references))
+    return render(_recalled(state, runtime)) if memory_of(runtime) != "off" else ""
 
 
 def request(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = "") -> list[BaseMessage]:
     """The whole request, in the order in which a model reads it. The static prefix comes first, so that a provider's
     prompt cache holds; the memory block ends the system message."""
+    return assemble(state, runtime, system_prompt=system_prompt).messages
+
+
+def assemble(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = "") -> Assembled:
+    """The same, with what of memory stands in it."""
     identity, store = context_of(runtime).identity, store_of(runtime)
-    parts = [system_prompt, _instructions(identity, store, state), memory_block(state, runtime)]
-    system = "\n\n".join(part for part in parts if part)
     read = memory_of(runtime) != "off"
-    tail = [_sound(_expanded(identity, store, message) if read else message) for message in visible(state)]
-    return [
-        *([SystemMessage(content=system)] if system else []),
-        *_history(identity, store, state),
-        *well_ordered(tail),
-    ]
+    recalled = _recalled(state, runtime) if read else []
+    parts = [system_prompt, _instructions(identity, store, state), render(recalled)]
+    system = "\n\n".join(part for part in parts if part)
+    tail = [_expanded(identity, store, message) if read else _Expanded(message) for message in visible(state)]
+    records = [*recalled, *(record for each in tail for record in each.records)]
+    return Assembled(
+        [
+            *([SystemMessage(content=system)] if system else []),
+            *_history(identity, store, state),
+            *well_ordered([_sound(each.message) for each in tail]),
+        ],
+        tuple(dict.fromkeys((record.id, record.revision) for record in records)),
+        tuple(dict.fromkeys((said.thread_id, said.message_id) for each in tail for said in each.said)),
+    )
+
+
+def _recalled(state: Mapping[str, Any], runtime: Runtime[Any]) -> list[Record]:
+    references = [(ref["id"], ref["revision"]) for ref in state.get("recalled", [])]
+    return _read(context_of(runtime).identity, store_of(runtime), references)
 
 
 def with_provided(messages: Sequence[BaseMessage], given: Provided) -> list[BaseMessage]:
@@ -98,15 +112,24 @@ def _artifact(identity: Identity, store: MemoryStore, artifact_id: str | None) -
     return artifact.text if artifact else ""
 
 
-def _expanded(identity: Identity, store: MemoryStore, message: BaseMessage) -> BaseMessage:
+class _Expanded(NamedTuple):
+    """A message as the model gets it, and the memory in it."""
+
+    message: BaseMessage
+    records: Sequence[Record] = ()
+    said: Sequence[Evidence] = ()
+
+
+def _expanded(identity: Identity, store: MemoryStore, message: BaseMessage) -> _Expanded:
     """A memory tool's result with its references read again; any other message as it is."""
     mark = mark_of(message)
     if not isinstance(message, ToolMessage) or mark.get("kind") != "memory":
-        return message
-    records = render(_read(identity, store, _pairs(mark.get("records"), int)))
-    said = render_evidence(_said(identity, store, _pairs(mark.get("evidence"), str)))
-    found = "\n".join(part for part in (records, said) if part)
-    return message.model_copy(update={"content": "\n".join(part for part in (str(message.content), found) if part)})
+        return _Expanded(message)
+    records = _read(identity, store, _pairs(mark.get("records"), int))
+    said = _said(identity, store, _pairs(mark.get("evidence"), str))
+    parts = (str(message.content), render(records), render_evidence(said))
+    text = "\n".join(part for part in parts if part)
+    return _Expanded(message.model_copy(update={"content": text}), records, said)
 
 
 def _sound(message: BaseMessage) -> BaseMessage:

@@ -44,6 +44,9 @@ def tool_node(tools: Sequence[BaseTool]) -> ToolNode:
 # ToolNode reads from this annotation which errors it handles, and cannot read one that is a string: hence no
 # `from __future__ import annotations` in this file.
 def _told(error: ToolInvocationError | AccessDenied | UsageError | Conflict) -> str:
+    # what a wrapper such as `kept` lets through, ToolNode hands over whatever it is
+    if not isinstance(error, ToolInvocationError | AccessDenied | UsageError | Conflict):
+        raise error
     return f"Not done: {error}"
 
 
