@@ -28,6 +28,7 @@ __all__ = [
     "Steps",
     "announce",
     "as_agent",
+    "chosen_here",
     "context_of",
     "identity_of",
     "memory_of",
@@ -168,13 +169,22 @@ def store_of(runtime: RunRuntime) -> MemoryStore:
 
 
 def memory_of(runtime: RunRuntime) -> Memory:
-    """Whether this run may learn (`on`), only recall (`read`), or neither (`off`): the stricter of what was chosen for
-    the run and for its thread (R288)."""
+    """Whether this run may learn (`on`), only recall (`read`), or neither (`off`): the strictest of what was chosen for
+    the run and for its thread (R288), and of what its user agrees to (R289)."""
+    here = chosen_here(runtime)
+    return here if here == "off" else _stricter(here, store_of(runtime).consent(identity_of(runtime)))
+
+
+def chosen_here(runtime: RunRuntime) -> Memory:
+    """The same for the run and its thread alone: what a user wants forgotten is forgotten without consent, too."""
     context, thread_id = context_of(runtime), named_thread(runtime)
     if context.memory == "off" or thread_id is None:
         return context.memory
-    chosen = store_of(runtime).transcripts.memory_of(context.identity, thread_id)
-    return next(each for each in ("off", "read", "on") if each in (context.memory, chosen))
+    return _stricter(context.memory, store_of(runtime).transcripts.memory_of(context.identity, thread_id))
+
+
+def _stricter(one: Memory, other: Memory) -> Memory:
+    return next(each for each in ("off", "read", "on") if each in (one, other))
 
 
 def thread_of(runtime: RunRuntime) -> str:
@@ -211,8 +221,8 @@ def as_agent(runtime: RunRuntime, name: str, *, version: str | None = None, memo
     """
     context = context_of(runtime)
     acting = {**context.identity.model_dump(), "agent": name, "agent_version": version, "roles": frozenset()}
-    stricter = next(each for each in ("off", "read", "on") if each in (context.memory, memory))
-    return MemoryContext.model_validate({"identity": acting, "memory": stricter, "as_of": context.as_of})
+    allowed = _stricter(context.memory, memory)
+    return MemoryContext.model_validate({"identity": acting, "memory": allowed, "as_of": context.as_of})
 
 
 def announce(runtime: RunRuntime, node: str, event: str, **details: Any) -> None:

@@ -86,7 +86,7 @@ class BoundStore(BaseStore):
         self._store = store
         self._identity = identity
         self._thread_id = thread_id
-        self._root = _private(identity) if namespace is None else tuple(namespace)
+        self._root = private_root(identity.tenant, identity.user) if namespace is None else tuple(namespace)
         self._records = _Records(store, identity, thread_id, remember)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -182,7 +182,7 @@ class _Records:
 
     def get(self, op: GetOp) -> Item | None:
         """The record of this id, or what was put under this key, once it is in use."""
-        record = self._found(op.namespace, op.key)
+        record = self._found(op.namespace, op.key) if self._may_remind() else None
         return None if record is None or not self._usable(record) else Item(**self._fields(record, op.key))
 
     def search(self, op: SearchOp) -> list[SearchItem]:
@@ -190,7 +190,7 @@ class _Records:
         then those that it does not fit, without a score; else the newest first."""
         end = op.offset + op.limit
         scopes = self._scopes(op.namespace_prefix)
-        if scopes == [] or end == 0:
+        if scopes == [] or end == 0 or not self._may_remind():
             return []
         scores: dict[str, float] = {}
         found: list[Record] | None = None
@@ -211,7 +211,7 @@ class _Records:
 
     def namespaces(self) -> set[Namespace]:
         """The scopes that hold something for this identity."""
-        records = self._store.records(self._identity, thread_id=self._thread_id)
+        records = self._store.records(self._identity, thread_id=self._thread_id) if self._may_remind() else []
         return {self._namespace(record) for record in records if self._usable(record)}
 
     def _scores(self, query: str, limit: int, scopes: Sequence[Scope] | None) -> dict[str, float]:
@@ -230,6 +230,10 @@ class _Records:
             for owner, owner_id in owners_of(self._identity, self._thread_id)
             if (owner, encode_label(owner_id))[: len(place)] == place
         ]
+
+    def _may_remind(self) -> bool:
+        """Whether the user agrees that their memory reaches a model (R289); the user's own reads do not go this way."""
+        return self._store.consent(self._identity) != "off"
 
     def _usable(self, record: Record) -> bool:
         """Whether it is in use and holds here and now."""
@@ -420,8 +424,9 @@ def _says(record: Record) -> dict[str, Any]:
     return record.model_dump(include={"statement", *TAKEN, *TAKEN_TIMES})
 
 
-def _private(identity: Identity) -> Namespace:
-    return PRIVATE_ROOT, encode_label(identity.tenant), encode_label(identity.user)
+def private_root(tenant: str, user: str) -> Namespace:
+    """The namespace of what bound tools keep for a user."""
+    return PRIVATE_ROOT, encode_label(tenant), encode_label(user)
 
 
 def _ranked(items: list[SearchItem], *, by_score: bool) -> list[SearchItem]:

@@ -17,7 +17,7 @@ from langgraph.prebuilt import ToolRuntime
 
 from everthread.errors import AccessDenied, Conflict, UsageError
 from everthread.nodes.extract.pipeline import remember_statement
-from everthread.nodes.node import context_of, memory_of, store_of, thread_of
+from everthread.nodes.node import chosen_here, context_of, memory_of, store_of, thread_of
 from everthread.nodes.state import MARK, last_request
 from everthread.stores.identity import MemoryContext
 from everthread.stores.ranking import ON_DEMAND_FLOOR
@@ -107,7 +107,7 @@ def memory_forget(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage
     context = context_of(runtime)
     if not ids:
         raise UsageError("no id was given; search for the ids first")
-    if memory_of(runtime) != "on":
+    if chosen_here(runtime) != "on":
         raise UsageError("memory is not writable in this run or thread; set memory to 'on' to forget")
     gone = store_of(runtime).erase(
         context.identity, Selection(record_ids=tuple(ids)), reason="the user asked to forget it"
@@ -140,7 +140,7 @@ def memory_tools() -> list[BaseTool]:
 def _reading(runtime: ToolRuntime[Any, Any]) -> MemoryContext:
     """The run's context, when it may read memory."""
     if memory_of(runtime) == "off":
-        raise UsageError("memory is off in this run or thread; set memory to 'read' or 'on' to search it")
+        raise UsageError("memory is off in this run or thread, or by the user's consent; it is not searched")
     return context_of(runtime)
 
 

@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from everthread.errors import UsageError
 from everthread.nodes.compact.budget import fits
 from everthread.nodes.models import checked, is_overflow
-from everthread.nodes.node import Ask, Node, Steps, announce, context_of, store_of
+from everthread.nodes.node import Ask, Node, Steps, announce, context_of, memory_of, store_of
 from everthread.nodes.reason.chain import note_answer
 from everthread.nodes.reason.providers import (
     ContextProvider,
@@ -124,7 +124,7 @@ def calls_tools(state: MemoryState) -> bool:
 def note_citations(text: str, runtime: Runtime[Any]) -> list[str]:
     """The ids of the memories that an answer names, in order; the store notes that they were used (R208)."""
     cited = sorted(set(CITED.findall(text)))
-    if cited and context_of(runtime).memory == "on":
+    if cited and memory_of(runtime) == "on":
         store_of(runtime).cite(context_of(runtime).identity, cited)
     return cited
 

@@ -10,7 +10,7 @@ from everthread.errors import StoreError
 from everthread.nodes.node import Node, Steps, announce, context_of, memory_of, named_thread, store_of
 from everthread.nodes.retrieve.pack import pack
 from everthread.nodes.retrieve.query import queries_of
-from everthread.nodes.state import MemoryState, Reference
+from everthread.nodes.state import MemoryState, MemoryUpdate, Reference
 from everthread.stores.ranking import FLOOR
 from everthread.stores.record import Hit
 
@@ -39,8 +39,12 @@ class Retrieve(Node):
         yield from ()
         context, store = context_of(runtime), store_of(runtime)
         queries = queries_of(state.get("messages", []))
-        if not queries or memory_of(runtime) == "off":
-            return {"recalled": []} if state.get("recalled") else {}
+        nothing: MemoryUpdate = {"recalled": []} if state.get("recalled") else {}
+        if not queries:
+            return nothing
+        if memory_of(runtime) == "off":
+            announce(runtime, "retrieve", "skipped", reason="memory is off for this run or thread, or by consent")
+            return nothing
         try:
             for query in queries:
                 recall = store.recall(
