@@ -113,6 +113,8 @@ class Provenance(Frozen):
     """Which extractor and version proposed it, such as `rules/1` or a model's name."""
     observed_at: AwareDatetime
     """When it was said or seen, by the message's own clock."""
+    authority: Authority | None = None
+    """For a source that confirms: how far it could settle the question by itself. A record has its own."""
 
     @model_validator(mode="after")
     def _is_traceable(self) -> Self:

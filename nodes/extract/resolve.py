@@ -2,62 +2,34 @@
 
 Same fact: more evidence. Same subject and predicate with another value: authority, time and scope decide, never the
 order of arrival alone, and never a model. Only a record of the same subject and predicate, or one that the speaker
-points to, can be retired: other facts are out of reach.
+points to, can be retired: other facts are out of reach. docs/resolution.md has an example of each row.
 """
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
+from datetime import datetime
 
+from everthread.nodes.extract.sameness import fingerprint, is_same_fact, is_same_property, is_same_value, same
 from everthread.nodes.extract.validate import Draft
-from everthread.stores.record import Authority, Change, Record, Relation
+from everthread.stores.record import Authority, Change, Provenance, Record, Relation
 from everthread.stores.text import terms
 
-__all__ = ["EXPLICIT_SAVE", "MULTI_VALUED", "fingerprint", "is_same_fact", "resolve"]
+__all__ = ["EXPLICIT_SAVE", "MULTI_VALUED", "resolve", "settled"]
 
 EXPLICIT_SAVE = "memory_save/1"
 """The extractor's name of what was saved by the memory tools."""
 SAVED_SHARE = 0.6
 """A draft with this share of its terms in a statement that was saved from the same message says nothing new."""
+WITNESSES = 5
+"""Threads in which a candidate that waits is noted; a page that turns up more often is no better source."""
 MULTI_VALUED = frozenset(
     {"likes", "dislikes", "allergic to", "speaks", "has", "does not eat", "prefers", "uses", "wants", "knows"}
+    | {"喜欢", "不喜欢", "讨厌", "过敏", "会说", "有", "不吃", "偏好", "使用", "想要", "认识"}
 )
 """Predicates with many values at once: a second one adds, it does not conflict."""
 
 NARROWEST_FIRST = ("session", "user", "agent", "project", "team", "organization")
-
-_LITTLE = frozenset({"a", "an", "the", "please", "really", "very", "also", "just"})
-_WORD = re.compile(r"[+\-]?\d[\d.,:/%-]*\d|\d|[^\W\d_]+|[+#$€£¥%°<>=-]")
-
-
-def fingerprint(text: str) -> tuple[str, ...]:
-    """The text as a key of sameness: words in order, without case, width, punctuation and little words.
-
-    Numbers, dates, units, signs and negations are part of it: "5 years" and "6 years", "is" and "is not" differ.
-    """
-    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("n't", " not")
-    return tuple(word.strip(".,:") for word in _WORD.findall(folded) if word not in _LITTLE)
-
-
-def is_same_fact(one: Record, other: Record) -> bool:
-    """Whether two records say the same: the same words, or the same value of the same property."""
-    if fingerprint(one.statement) == fingerprint(other.statement):
-        return True
-    return is_same_property(one, other) and one.value is not None and same(one.value, other.value)
-
-
-def is_same_property(one: Record, other: Record) -> bool:
-    """Whether two records speak of the same property of the same subject."""
-    return bool(one.predicate) and same(one.subject, other.subject) and same(one.predicate, other.predicate)
-
-
-def same(one: str | None, other: str | None) -> bool:
-    """Whether two short texts are the same but for case, width and punctuation; a missing one is the same as none."""
-    if one is None or other is None:
-        return one is other
-    return fingerprint(one) == fingerprint(other)
 
 
 def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
@@ -65,48 +37,99 @@ def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
 
     | the draft                                   | change                                                       |
     |---------------------------------------------|--------------------------------------------------------------|
-    | rests on what was learnt before             | refuse `already-known`                                       |
-    | was rejected in a review                    | refuse `rejected-before`                                     |
+    | retracts                                    | end (archived), or refuse `nothing-to-end`, `weaker-source`, |
+    |                                             | `others-record`, `older`, `needs-review`                     |
+    | waits, and was rejected in a review         | refuse `rejected-before`                                     |
+    | waits, and the same waits already           | confirm from another thread, else refuse `already-pending`   |
     | the memory tools saved from that message    | refuse `already-known`                                       |
-    | retracts                                    | end (archived), or refuse `nothing-to-end`, `weaker-source`  |
-    | says the same                               | confirm                                                      |
+    | says the same, from the same message        | refuse `already-known`                                       |
+    | says the same                               | confirm; supersede when its source is stronger               |
     | waits for review                            | create, or supersede once it is approved (pending)           |
-    | same property, narrower scope, other value  | narrow: both hold, the narrower one where it applies         |
+    | same property, narrower scope               | narrow: both hold, the narrower one where it applies         |
     | same property, wider or other scope         | create                                                       |
     | same property, many-valued                  | create, or supersede the one that the speaker corrects       |
     | same property, other time of validity       | create                                                       |
     | stronger, or as strong and newer            | supersede                                                    |
     | as strong, by another member of the scope   | contest, unless it says that it corrects                     |
-    | as strong and older                         | refuse `older`                                               |
+    | as strong or weaker, and older              | refuse `older`                                               |
     | weaker                                      | supersede once it is approved (pending)                      |
 
     For facts of the environment every source from a trusted tool up is as strong as any other: the fresher
-    observation wins (R169). For what concerns the user, the user's word wins.
+    observation wins (R169). For what concerns the user, the user's word wins. A record is as new as the last time that
+    a source as strong as its own said it.
     """
     record = draft.record
     standing = [known for known in existing if known.status in ("active", "contested")]
-    repeated = next((known for known in existing if is_same_fact(record, known)), None)
-    if repeated and not draft.retracts:
-        if repeated.status == "rejected" and repeated.scope == record.scope:
-            return _refuse(draft, "rejected-before", "the same was rejected in a review", repeated)
-        if repeated.status == "pending" and repeated.scope == record.scope:
-            return _refuse(draft, "already-pending", "the same waits for review already", repeated)
     if draft.retracts:
         return _ended(draft, standing)
+    asked = _asked_before(draft, existing)
+    if asked:
+        return asked
     saved = next((known for known in standing if _was_saved(record, known)), None)
     if saved and record.provenance.extracted_by != EXPLICIT_SAVE:
         return _refuse(draft, "already-known", "it was saved from the same message before", saved)
-    confirmed = next((known for known in standing if known.scope == record.scope and is_same_fact(record, known)), None)
-    if confirmed:
-        return _confirmed(draft, confirmed)
+    repeated = next((known for known in standing if known.scope == record.scope and _is_repeated(record, known)), None)
+    if repeated:
+        return _repeated(draft, repeated, standing)
     rival = _rival(draft, standing)
     if rival is None:
         return _create(draft, draft.rule, draft.reason)
-    if record.status == "pending":
-        if rival.scope != record.scope:
+    draft = _within(draft, rival)
+    if draft.record.status == "pending":
+        if rival.scope != draft.record.scope:
             return _create(draft, draft.rule, draft.reason)
-        return _touching("supersede", "supersedes", draft, rival, draft.rule, draft.reason)
+        return _touching("supersede", draft, rival, draft.rule, draft.reason)
     return _settled(draft, rival)
+
+
+def settled(draft: Draft, change: Change, existing: Sequence[Record]) -> list[Change]:
+    """What `change`, as `resolve` decided it, settles besides: the other sides of a contest that the draft wins too.
+
+    Another member's word stays contested: only who corrects it, or a curator, ends it.
+    """
+    won = next((known for known in existing if known.id == change.target and known.status == "contested"), None)
+    if change.action != "supersede" or change.record is None or change.record.status == "pending" or won is None:
+        return []
+    return [
+        Change(
+            action="end",
+            target=known.id,
+            expected=known.revision,
+            status="archived",
+            rule="settled",
+            reason="what took the place of the other side settles it",
+            evidence=change.evidence,
+        )
+        for known in existing
+        if known.status == "contested"
+        and known.id != won.id
+        and known.scope == won.scope
+        and is_same_property(won, known)
+        and not _is_others_word(draft.record, known)
+        and _wins(draft, known)
+    ]
+
+
+# --- The same again
+
+
+def _asked_before(draft: Draft, existing: Sequence[Record]) -> Change | None:
+    """What becomes of a draft that would wait, when the same waits or was rejected. What needs no review is not held up
+    by what others have said of it."""
+    record = draft.record
+    if record.status != "pending":
+        return None
+    same_again = [known for known in existing if known.scope == record.scope and is_same_fact(record, known)]
+    rejected = next((known for known in same_again if known.status == "rejected"), None)
+    if rejected:
+        return _refuse(draft, "rejected-before", "the same was rejected in a review", rejected)
+    waiting = next((known for known in same_again if known.status == "pending"), None)
+    if waiting is None:
+        return None
+    threads = {source.thread_id for source in (waiting.provenance, *waiting.confirmed_by)}
+    if record.provenance.thread_id in threads or len(threads) >= WITNESSES:
+        return _refuse(draft, "already-pending", "the same waits for review already", waiting)
+    return _confirmed(draft, waiting)
 
 
 def _was_saved(record: Record, known: Record) -> bool:
@@ -120,15 +143,35 @@ def _was_saved(record: Record, known: Record) -> bool:
     )
 
 
-def _confirmed(draft: Draft, known: Record) -> Change:
-    seen = {
-        (source.thread_id, message_id)
-        for source in (known.provenance, *known.confirmed_by)
-        for message_id in source.message_ids
-    }
-    source = draft.record.provenance
-    if any((source.thread_id, message_id) in seen for message_id in source.message_ids):
+def _is_repeated(record: Record, known: Record) -> bool:
+    """Whether the draft says what is known. From one message, the same value is the same fact in whatever words."""
+    return is_same_fact(record, known) or (is_same_value(record, known) and _is_source_of(record, known))
+
+
+def _repeated(draft: Draft, known: Record, standing: Sequence[Record]) -> Change:
+    if _is_source_of(draft.record, known):
         return _refuse(draft, "already-known", "it was learnt from the same message before", known)
+    if draft.record.status == "pending":
+        return _confirmed(draft, known)
+    if _strength(draft.record) > _strength(known):
+        # A confirmation raises no authority, so the stronger source speaks for itself.
+        return _in_its_place(draft, known, "stronger-source", "it says the same, and its source is the stronger one")
+    against = [other for other in standing if other.status == "contested" and is_same_property(known, other)]
+    others = [other for other in against if other.id != known.id and other.scope == known.scope]
+    if known.status == "contested" and others and all(_wins(draft, other) for other in others):
+        return _in_its_place(draft, known, "newer", "it is as well sourced as what it contradicts, and newer")
+    return _confirmed(draft, known)
+
+
+def _in_its_place(draft: Draft, known: Record, rule: str, reason: str) -> Change:
+    """Supersede by a record that says the same, and keeps what has been said for it."""
+    spoken = (_witness(known.provenance, known), *known.confirmed_by)
+    record = draft.record.model_copy(update={"confirmed_by": (*draft.record.confirmed_by, *spoken)})
+    return _touching("supersede", draft._replace(record=record), known, rule, reason)
+
+
+def _confirmed(draft: Draft, known: Record) -> Change:
+    source = _witness(draft.record.provenance, draft.record)
     return Change(
         action="confirm",
         target=known.id,
@@ -140,22 +183,48 @@ def _confirmed(draft: Draft, known: Record) -> Change:
     )
 
 
+def _witness(source: Provenance, record: Record) -> Provenance:
+    """A record's source as one that confirms another: with the authority that it has by itself."""
+    return source.model_copy(update={"authority": record.authority})
+
+
+def _is_source_of(record: Record, known: Record) -> bool:
+    """Whether `known` rests on a message of the draft's already; without messages, on the same source."""
+    mine = record.provenance
+    return any(
+        not set(mine.message_ids).isdisjoint(source.message_ids)
+        if mine.message_ids
+        else source.model_copy(update={"authority": None}) == mine
+        for source in (known.provenance, *known.confirmed_by)
+        if source.thread_id == mine.thread_id
+    )
+
+
+# --- Ending
+
+
 def _ended(draft: Draft, standing: Sequence[Record]) -> Change:
     record = draft.record
+    many = _is_many_valued(record)
     targets = [
         known
         for known in standing
-        if known.id in draft.touches
+        if (known.id in draft.touches and _may_be_meant(record, known))
         or is_same_fact(record, known)
-        or (is_same_property(record, known) and record.value is None)
+        or is_same_value(record, known)
+        or (is_same_property(record, known) and record.value is None and not many)
     ]
     if not targets:
         return _refuse(draft, "nothing-to-end", "nothing of the kind is known")
     target = _nearest(record, targets)
     if target.authority > record.authority:
         return _refuse(draft, "weaker-source", "its source cannot end what a stronger one said", target)
+    if record.status == "pending":
+        return _refuse(draft, "needs-review", "its source ends nothing by itself: ask who may change it", target)
     if _is_others_word(record, target):
         return _refuse(draft, "others-record", "another member said it: say what holds now, or ask a curator", target)
+    if record.provenance.observed_at < _last_said(target):
+        return _refuse(draft, "older", "it was said again later", target)
     return Change(
         action="end",
         target=target.id,
@@ -167,15 +236,42 @@ def _ended(draft: Draft, standing: Sequence[Record]) -> Change:
     )
 
 
+# --- Another value
+
+
 def _rival(draft: Draft, standing: Sequence[Record]) -> Record | None:
     """The record whose place the draft would take; None when it takes nobody's."""
-    pointed = [known for known in standing if draft.corrects and known.id in draft.touches]
+    record = draft.record
+    pointed = [
+        known for known in standing if draft.corrects and known.id in draft.touches and _may_be_meant(record, known)
+    ]
     if pointed:
-        return _nearest(draft.record, pointed)
-    if draft.record.predicate in MULTI_VALUED:
+        return _nearest(record, pointed)
+    if _is_many_valued(record):
         return None
-    rivals = [known for known in standing if is_same_property(draft.record, known) and _overlap(draft.record, known)]
-    return _nearest(draft.record, rivals) if rivals else None
+    rivals = [known for known in standing if is_same_property(record, known) and _overlap(record, known)]
+    return _nearest(record, rivals) if rivals else None
+
+
+def _may_be_meant(record: Record, known: Record) -> bool:
+    """Whether a record that an extractor points to can be the one that the speaker means. A model that points at a fact
+    of another subject and another predicate is mistaken; a person who names an id is not."""
+    if record.provenance.extracted_by == EXPLICIT_SAVE or not (record.predicate and known.predicate):
+        return True
+    return same(record.subject, known.subject) or same(record.predicate, known.predicate)
+
+
+def _is_many_valued(record: Record) -> bool:
+    return bool(record.predicate) and " ".join(fingerprint(str(record.predicate))) in MULTI_VALUED
+
+
+def _within(draft: Draft, rival: Record) -> Draft:
+    """A correction holds as far as what it corrects: never further (R107)."""
+    mine, theirs = draft.record.scope, rival.scope
+    meant = draft.corrects and rival.id in draft.touches
+    if not meant or (mine.owner, mine.owner_id) != (theirs.owner, theirs.owner_id):
+        return draft
+    return draft._replace(record=draft.record.model_copy(update={"scope": theirs}))
 
 
 def _nearest(record: Record, others: Sequence[Record]) -> Record:
@@ -185,7 +281,7 @@ def _nearest(record: Record, others: Sequence[Record]) -> Record:
         return (
             other.scope != record.scope,
             NARROWEST_FIRST.index(other.scope.owner),
-            -other.provenance.observed_at.timestamp(),
+            -_last_said(other).timestamp(),
         )
 
     return min(others, key=distance)
@@ -202,44 +298,73 @@ def _settled(draft: Draft, rival: Record) -> Change:
     record = draft.record
     if rival.scope != record.scope:
         if _is_narrower(record, rival):
-            return _touching(
-                "narrow", "narrows", draft, rival, "narrower-scope", "it holds in a narrower scope, where it goes first"
-            )
+            reason = "it holds in a narrower scope, where it goes first"
+            return _touching("narrow", draft, rival, "narrower-scope", reason)
         if not (draft.corrects and rival.id in draft.touches):
             return _create(draft, "other-scope", "what is known holds in another scope")
     mine, theirs = _strength(record), _strength(rival)
-    newer = _is_newer(record, rival)
+    older = record.provenance.observed_at < _last_said(rival)
     if mine > theirs:
-        return _touching("supersede", "supersedes", draft, rival, "stronger-source", "its source is the stronger one")
+        return _touching("supersede", draft, rival, "stronger-source", "its source is the stronger one")
+    if mine < theirs and older:
+        return _refuse(draft, "older", "what is known is better sourced, and newer", rival)
     if mine < theirs:
         waiting = draft._replace(record=record.model_copy(update={"status": "pending"}))
-        return _touching("supersede", "supersedes", waiting, rival, "weaker-source", "a stronger source says otherwise")
+        return _touching("supersede", waiting, rival, "weaker-source", "a stronger source says otherwise")
     if _is_others_word(record, rival) and not draft.corrects:
-        return _touching(
-            "contest", "contradicts", draft, rival, "members-disagree", "members of one scope say different things"
-        )
-    if newer:
-        return _touching("supersede", "supersedes", draft, rival, "newer", "it is as well sourced, and newer")
-    if record.provenance.observed_at < rival.provenance.observed_at:
+        return _touching("contest", draft, rival, "members-disagree", "members of one scope say different things")
+    if _is_newer(record, rival):
+        return _touching("supersede", draft, rival, "newer", "it is as well sourced, and newer")
+    if older:
         return _refuse(draft, "older", "what is known is as well sourced, and newer", rival)
     if draft.corrects:
-        return _touching("supersede", "supersedes", draft, rival, "corrected", "the speaker corrects it")
-    return _touching("contest", "contradicts", draft, rival, "undecided", "neither authority nor time decides")
+        return _touching("supersede", draft, rival, "corrected", "the speaker corrects it")
+    return _touching("contest", draft, rival, "undecided", "neither authority nor time decides")
+
+
+def _wins(draft: Draft, rival: Record) -> bool:
+    """Whether authority, or else time, puts the draft before this record."""
+    mine, theirs = _strength(draft.record), _strength(rival)
+    if mine != theirs:
+        return mine > theirs
+    return _is_newer(draft.record, rival) and (draft.corrects or not _is_others_word(draft.record, rival))
+
+
+def _sources(known: Record) -> list[Provenance]:
+    """The sources that are as strong as the record's own, its own first."""
+    own = _strength(known)
+    return [
+        known.provenance,
+        *(source for source in known.confirmed_by if source.authority and _strength_of(source.authority, known) >= own),
+    ]
+
+
+def _last_said(known: Record) -> datetime:
+    """When a source as strong as its own last said it: a weaker one that repeats it makes it no newer."""
+    return max(source.observed_at for source in _sources(known))
 
 
 def _is_newer(record: Record, rival: Record) -> bool:
     """By the messages' own clock. Messages of one thread may share a time; drafts come in the thread's order."""
-    mine, theirs = record.provenance, rival.provenance
-    return mine.observed_at > theirs.observed_at or (
-        mine.observed_at == theirs.observed_at and mine.thread_id is not None and mine.thread_id == theirs.thread_id
+    mine = record.provenance
+    newest = _last_said(rival)
+    if mine.observed_at != newest:
+        return mine.observed_at > newest
+    return mine.thread_id is not None and any(
+        source.thread_id == mine.thread_id for source in _sources(rival) if source.observed_at == newest
     )
 
 
 def _strength(record: Record) -> int:
+    return _strength_of(record.authority, record)
+
+
+def _strength_of(authority: Authority, record: Record) -> int:
+    """How much a source of this authority counts for a fact like this record's."""
     environment = record.subject not in (None, "user") and record.content_type == "fact"
-    if environment and Authority.TOOL <= record.authority <= Authority.USER_EXPLICIT:
+    if environment and Authority.TOOL <= authority <= Authority.USER_EXPLICIT:
         return Authority.TOOL.rank
-    return record.authority.rank
+    return authority.rank
 
 
 def _is_others_word(record: Record, rival: Record) -> bool:
@@ -248,23 +373,29 @@ def _is_others_word(record: Record, rival: Record) -> bool:
 
 
 def _is_narrower(record: Record, rival: Record) -> bool:
+    """Whether the draft holds only in a part of where the other one does; other scopes are not narrower ones."""
     mine, theirs = (NARROWEST_FIRST.index(each.scope.owner) for each in (record, rival))
     if mine != theirs:
         return mine < theirs
-    return len(record.scope.within.model_dump(exclude_none=True)) > len(
-        rival.scope.within.model_dump(exclude_none=True)
-    )
+    narrowed, wide = (each.scope.within.model_dump(exclude_none=True).items() for each in (record, rival))
+    return record.scope.owner_id == rival.scope.owner_id and wide < narrowed
 
 
-def _touching(action: str, kind: str, draft: Draft, rival: Record, rule: str, reason: str) -> Change:
+# --- Changes
+
+_RELATION = {"supersede": "supersedes", "narrow": "narrows", "contest": "contradicts"}
+
+
+def _touching(action: str, draft: Draft, rival: Record, rule: str, reason: str) -> Change:
     record = draft.record
     evidence = record.provenance.message_ids
-    relation = Relation.model_validate({"kind": kind, "target": rival.id, "reason": reason, "evidence": evidence})
-    updates = {"relations": (*record.relations, relation)}
+    relation = Relation.model_validate(
+        {"kind": _RELATION[action], "target": rival.id, "reason": reason, "evidence": evidence}
+    )
     return Change.model_validate(
         {
             "action": action,
-            "record": record.model_copy(update=updates),
+            "record": record.model_copy(update={"relations": (*record.relations, relation)}),
             "target": rival.id,
             "expected": rival.revision,
             "rule": rule,
