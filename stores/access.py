@@ -19,6 +19,7 @@ __all__ = [
     "check_write",
     "grants",
     "may_erase",
+    "may_export",
     "may_read",
     "narrows",
     "searched_owners",
@@ -54,6 +55,20 @@ def may_read(identity: Identity, record: Record, *, author: str, thread_id: str 
         return False
     thread = scope.within.thread if thread_id is None and author == identity.user else thread_id
     return within_holds(scope.within, identity, thread)
+
+
+def may_export(identity: Identity, record: Record, *, author: str) -> bool:
+    """Whether the record is in this identity's export of its own memory: what is its own, wherever that holds, and what
+    it may read of what it has written for others. An admin's has all that was written."""
+    if "admin" in identity.roles or may_read(identity, record, author=author):
+        return True
+    scope = record.scope
+    own = (
+        author == identity.user
+        if scope.owner == "session"
+        else (scope.owner, scope.owner_id) == ("user", identity.user)
+    )
+    return own and _admitted(record.governance.readable_by, identity)
 
 
 def unfit(record: Record, identity: Identity, now: datetime) -> str | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from types import TracebackType
@@ -27,6 +27,7 @@ from everthread.stores.record import Change, ErasureReceipt, Evidence, Recall, R
 
 if TYPE_CHECKING:
     from everthread.stores.bound import Remember
+    from everthread.stores.transfer import Transfer
 
 __all__ = [
     "Artifact",
@@ -36,9 +37,9 @@ __all__ = [
     "Finding",
     "Inbox",
     "Job",
-    "Jobs",
     "JobInfo",
     "JobStatus",
+    "Jobs",
     "MemoryStore",
     "Noted",
     "Task",
@@ -358,6 +359,7 @@ class MemoryStore(BaseStore):
     tasks: Tasks
     inbox: Inbox
     jobs: Jobs
+    transfer: Transfer
 
     @abstractmethod
     def sweep_ttl(self) -> int:
@@ -493,8 +495,6 @@ class MemoryStore(BaseStore):
         """A receipt by id, or None."""
 
     @abstractmethod
-    def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
-    @abstractmethod
     def receipt_of(self, identity: Identity, key: str) -> Receipt | None:
         """The receipt of this user's commit under this key, or None: what a job has done is found by the job's key."""
 
@@ -503,6 +503,8 @@ class MemoryStore(BaseStore):
         """Every record, whatever its status, that rests on one of these messages of the thread and that this identity
         may read, the oldest first: what of them has been learnt already."""
 
+    @abstractmethod
+    def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
         """The receipts of the commits that wrote each revision of a record, the oldest first: which rule decided. Empty
         when the record does not exist for this identity."""
 
@@ -592,6 +594,32 @@ class MemoryStore(BaseStore):
         AccessDenied when the identity may not erase what was selected, UsageError when there is no reason or the reason
         repeats what is erased.
         """
+
+    def export(
+        self,
+        identity: Identity,
+        *,
+        user: str | None = None,
+        scope: Scope | None = None,
+        format: Literal["jsonl", "markdown"] = "jsonl",
+    ) -> Iterator[str]:
+        """Everything that is kept for a user, line by line, each with its end of line (R225, R279).
+
+        "jsonl": one object a line, the first says what it is an export of and how much there is, the last seals it:
+        `everthread.migrate.restore` brings it back, whole. "markdown": the same for a person to read. Records with all
+        revisions, whatever their status, receipts, threads with every message, tasks, artifacts, inputs, jobs, plain
+        items of bound tools, consent, and the log of what was done; the vectors are not in it, they are derived.
+
+        `user` is another user of the tenant, which needs the role admin. `scope` narrows it to the records of one scope
+        that may be read, and the receipts of them. What this user has written where this identity does not belong is
+        counted in the first line, by scope. It is one state of the store, read while the lines are taken.
+
+        The export is noted in the audit log before the first line is given out. AccessDenied when the identity may not
+        export that.
+        """
+        from everthread.stores.export import exported
+
+        return exported(self, identity, user=user, scope=scope, format=format)
 
     @abstractmethod
     def handlers(self) -> Handlers:

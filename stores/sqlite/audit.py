@@ -20,7 +20,9 @@ from everthread.stores.sqlite.times import micros, moment
 
 __all__ = ["Action", "AuditLog", "append", "first_broken", "index_drift", "link", "reindex", "verified"]
 
-Action = Literal["write", "read", "erase", "verify", "recall", "inject", "act", "consent", "expire", "export"]
+Action = Literal[
+    "write", "read", "erase", "verify", "recall", "inject", "act", "consent", "expire", "export", "import", "copy"
+]
 """What an entry says was done."""
 
 APPEND = "INSERT INTO audit (at, tenant, user, action, detail, hash) VALUES (?, ?, ?, ?, ?, ?)"

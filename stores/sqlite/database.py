@@ -188,6 +188,27 @@ class Database:
             self._local.in_read = False
 
     @contextmanager
+    def snapshot(self) -> Iterator[apsw.Connection]:
+        """A connection of its own to one consistent state, to be read at length, whatever this thread or another reads
+        and writes meanwhile. What is in memory is copied."""
+        if self._closed:
+            raise UsageError(f"{self.path} is closed; open the store again")
+        with translated(self.path):
+            if self._shared is not None:
+                with closing(apsw.Connection(":memory:")) as copy:
+                    with self._writing, copy.backup("main", self._shared, "main") as backup:
+                        backup.step()
+                    yield copy
+                return
+            connection = self._connect()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                self._open.remove(connection)
+                connection.close()
+
+    @contextmanager
     def write(self) -> Iterator[apsw.Connection]:
         """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it."""
         if self._closed:

@@ -90,6 +90,7 @@ class Doctor:
                 self._left_over(connection),
                 audit.verified(connection),
                 self._vectors(connection),
+                *_unfinished(connection),
             ]
         return [*found, self._drift(), self._failed_jobs()]
 
@@ -189,6 +190,14 @@ class Doctor:
             detail="; ".join(f"{job.kind} {job.id}: {job.error}" for job in failed[:5]) or "none was given up",
             remedy=f"repair the cause, then enqueue the job again; {FIX} replaces embed jobs" if failed else None,
         )
+
+
+def _unfinished(connection: apsw.Connection) -> list[Finding]:
+    """What is said of a store into which another was being copied when it was stopped."""
+    if one(connection, "SELECT 1 FROM meta WHERE name = 'unfinished_copy'") is None:
+        return []
+    detail = "another store was being copied into this one, and not all of it is here"
+    return [Finding(check="copy", ok=False, detail=detail, remedy="run the same `everthread copy` again")]
 
 
 def drifted_fields(connection: apsw.Connection) -> list[str]:

@@ -149,6 +149,11 @@ class Items:
         """What embeds the items; None without an index."""
         return self._vectors.embeddings if self._vectors else None
 
+    @property
+    def vectors(self) -> ItemVectors | None:
+        """What makes the vectors of items; None without an index."""
+        return self._vectors
+
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run the operations as one; one result for each, in their order.
 

@@ -45,11 +45,13 @@ from everthread.stores.sqlite.recall import Recaller
 from everthread.stores.sqlite.records import Records
 from everthread.stores.sqlite.reindexing import Reindexer
 from everthread.stores.sqlite.repair import Repair
+from everthread.stores.sqlite.restoring import Restoring
 from everthread.stores.sqlite.rows import Rows
 from everthread.stores.sqlite.search import SearchIndex
 from everthread.stores.sqlite.sweeper import Sweeper, ended
 from everthread.stores.sqlite.tasks import Tasks
 from everthread.stores.sqlite.transcripts import Transcripts
+from everthread.stores.sqlite.transfer import Transfer
 
 if TYPE_CHECKING:
     from everthread.stores.sqlite.aio import AsyncSqliteStore
@@ -116,6 +118,8 @@ class SqliteStore(MemoryStore):
         self._reindexer = Reindexer(database, self._rows, self._search, self._indexer, self.transcripts)
         self._doctor = Doctor(database, self._indexer, self._reindexer, self.jobs)
         self._repair = Repair(database, self._rows, self._indexer, self._reindexer)
+        restoring = Restoring(database, self._search, self._indexer, self._items.vectors, clock)
+        self.transfer: Transfer = Transfer(database, restoring, clock)
         self._reindexer.order()
 
     @classmethod
@@ -251,16 +255,16 @@ class SqliteStore(MemoryStore):
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
         return self._records.receipt(identity, receipt_id)
 
-    def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
-        return self._records.receipts(identity, record_id)
-
-    def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
     def receipt_of(self, identity: Identity, key: str) -> Receipt | None:
         return self._records.receipt_of(identity, key)
 
     def learnt_from(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> list[Record]:
         return self._records.learnt_from(identity, thread_id, message_ids)
 
+    def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
+        return self._records.receipts(identity, record_id)
+
+    def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
         self._records.cite(identity, record_ids)
 
     def events(self, identity: Identity, after: int = 0, *, limit: int = 100) -> list[Event]:

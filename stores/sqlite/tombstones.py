@@ -21,7 +21,7 @@ from everthread.stores.sqlite.database import one
 from everthread.stores.sqlite.times import micros
 from everthread.stores.text import normalise
 
-__all__ = ["bury", "bury_messages", "is_buried", "key_of", "rests_on_buried"]
+__all__ = ["bury", "bury_messages", "is_buried", "key_of", "rests_on_buried", "was_message_buried"]
 
 
 def bury(connection: apsw.Connection, tenant: str, record: Record, *, author: str, at: datetime) -> None:
@@ -49,6 +49,13 @@ def rests_on_buried(
 ) -> bool:
     """Whether the record rests on a message from which something was erased, or that was erased itself."""
     return key is not None and _any(connection, _source_marks(key, tenant, record, author))
+
+
+def was_message_buried(
+    connection: apsw.Connection, key: bytes | None, owner: Identity, thread_id: str, message_id: str
+) -> bool:
+    """Whether a message of this user was erased, or something that had been learnt from it."""
+    return key is not None and _any(connection, [_message_mark(key, owner.tenant, owner.user, thread_id, message_id)])
 
 
 def _any(connection: apsw.Connection, marks: Iterable[bytes]) -> bool:

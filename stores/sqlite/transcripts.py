@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -25,7 +25,7 @@ from everthread.stores.sqlite.times import micros, moment
 from everthread.stores.sqlite.values import as_blob, as_text, offset_of, zoned
 from everthread.stores.traces import Traces
 
-__all__ = ["INDEXED_CHARACTERS", "Transcripts", "searchable"]
+__all__ = ["INDEXED_CHARACTERS", "Transcripts", "searchable", "searched_of"]
 
 log = logging.getLogger(__name__)
 
@@ -278,6 +278,12 @@ class Transcripts:
 def searchable(text: str) -> str:
     """What of a text goes into the index: its first 64 K characters, without what an index cannot hold."""
     return text[:INDEXED_CHARACTERS].replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def searched_of(name: str, values: Mapping[str, Any]) -> Document | None:
+    """What of a row of `messages` is searched, under this name; None when it has no words."""
+    said = _from_row([values[column] for column in COLUMNS.split(", ")])
+    return _document(name, said) if _has_words(said) else None
 
 
 def _has_words(said: Evidence) -> bool:

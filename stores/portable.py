@@ -1,0 +1,543 @@
+"""The entries of an export: what is kept for a user, as one typed object each, and the rows that such an object is.
+
+Datetimes have an offset and microseconds. Everything is written out, also what has its default: a file is read without
+this version of everthread. `entry_of` and `read_entry` undo each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError, model_validator
+
+from everthread.errors import UsageError
+from everthread.stores.bound import private_root
+from everthread.stores.contract import Task
+from everthread.stores.identity import Frozen, Label, Memory, complaint
+from everthread.stores.record import Evidence, Receipt, Record
+from everthread.stores.sqlite.artifacts import artifact_id
+from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.sqlite.values import as_blob, as_text, offset_of, zoned
+from everthread.stores.transfer import Row
+
+__all__ = [
+    "FOLLOWING",
+    "TYPES",
+    "USAGE",
+    "WRITTEN",
+    "Entry",
+    "Kept",
+    "Owner",
+    "Revision",
+    "entry_of",
+    "plain",
+    "read_entry",
+    "receipt_row",
+    "record_rows",
+    "told",
+]
+
+Entry = dict[str, Any]
+"""One object of an export, with its `type`."""
+
+TYPES = (
+    "thread", "evidence", "erased", "record", "receipt", "task", "artifact", "input", "job", "item", "consent",
+)  # fmt: skip
+"""What can be brought back, in the order of the file. `erased` is a message of which only its ids are left."""
+USAGE = {"usage_count", "last_used_at"}
+"""Fields of a record that are counted beside its revisions."""
+FOLLOWING = frozenset({"revisions", "artifact_uses"})
+"""Rows that belong to the one before them."""
+WORKS = {"leased": "ready"}
+"""A job that somebody is at work on waits in the file: the lease stays where it was given."""
+
+
+def told(value: datetime | None) -> str | None:
+    """A time with its offset and microseconds: `2026-05-08T12:00:00.123456+00:00`."""
+    return None if value is None else value.isoformat(timespec="microseconds")
+
+
+def plain(value: Any) -> Any:
+    """Our data as plain JSON; times as `told`, sets in order."""
+    if isinstance(value, BaseModel):
+        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, set | frozenset):
+        return sorted(plain(part) for part in value)
+    if isinstance(value, datetime):
+        return told(value)
+    return value.value if isinstance(value, Enum) else value
+
+
+def entry_of(rows: Sequence[Row]) -> Entry:
+    """What a row and those that follow it are in a file."""
+    match rows[0].table:
+        case "records":
+            return _record(rows)
+        case "artifacts":
+            return _artifact(rows)
+        case table:
+            return ENTRY[table](rows[0].values)
+
+
+def _record(rows: Sequence[Row]) -> Entry:
+    row, revisions = rows[0].values, [row.values for row in rows[1:]]
+    used = row["last_used_at"]
+    return {
+        "type": "record",
+        "id": row["id"],
+        "author": row["author"],
+        "usage_count": row["usage_count"],
+        "last_used_at": told(None if used is None else moment(int(used))),
+        "revisions": [
+            {
+                **{name: value for name, value in plain(_parsed(each["body"])).items() if name not in USAGE},
+                "actor": each["actor"],
+                "receipt": each["receipt"],
+                "change_reason": each["reason"],
+            }
+            for each in revisions
+        ],
+    }
+
+
+def _parsed(body: Any) -> Record:
+    return Record.model_validate_json(str(body))
+
+
+def _thread(row: Mapping[str, Any]) -> Entry:
+    return {
+        "type": "thread",
+        "id": row["thread_id"],
+        "name": row["name"],
+        "memory": row["memory"],
+        "memory_because": row["memory_because"],
+        "bound_at": _time(row["bound_at"]),
+        "erased_at": _time(row["erased_at"]),
+        "erased_because": row["erased_because"],
+    }
+
+
+def _message(row: Mapping[str, Any]) -> Entry:
+    if row["erased_at"] is not None:
+        ids = {"thread_id": row["thread_id"], "message_id": row["message_id"]}
+        return {"type": "erased", **ids, "at": _time(row["erased_at"])}
+    payload = row["payload"]
+    return {
+        "type": "evidence",
+        "thread_id": row["thread_id"],
+        "message_id": row["message_id"],
+        "role": row["role"],
+        "speaker": _text(row["speaker"]),
+        "text": as_text(row["text"]),
+        "at": told(zoned(row["at"], row["at_offset"])),
+        "source": row["source"],
+        "payload": None if payload is None else json.loads(as_text(payload)),
+    }
+
+
+def _receipt(row: Mapping[str, Any]) -> Entry:
+    return {"type": "receipt", **plain(Receipt.model_validate_json(str(row["body"])))}
+
+
+def _task(row: Mapping[str, Any]) -> Entry:
+    due = row["due_at"]
+    return {
+        "type": "task",
+        "id": row["id"],
+        "key": row["key"],
+        "text": as_text(row["text"]),
+        "thread_id": row["thread_id"],
+        "due_at": None if due is None else told(zoned(due, row["due_offset"])),
+        "status": row["status"],
+        "result": _text(row["result"]),
+        "created_at": _time(row["created_at"]),
+    }
+
+
+def _artifact(rows: Sequence[Row]) -> Entry:
+    row = rows[0].values
+    return {
+        "type": "artifact",
+        "id": row["id"],
+        "kind": row["kind"],
+        "text": _text(row["text"]),
+        "created_at": _time(row["created_at"]),
+        "threads": [use.values["thread_id"] for use in rows[1:]],
+    }
+
+
+def _input(row: Mapping[str, Any]) -> Entry:
+    return {
+        "type": "input",
+        "thread_id": row["thread_id"],
+        "message_id": row["message_id"],
+        "delivery": row["delivery"],
+        "text": _text(row["text"]),
+    }
+
+
+def _job(row: Mapping[str, Any]) -> Entry:
+    return {
+        "type": "job",
+        "id": row["id"],
+        "key": row["key"],
+        "kind": row["kind"],
+        "lane": row["lane"],
+        "payload": json.loads(row["payload"]),
+        "status": WORKS.get(row["status"], row["status"]),
+        "attempts": row["attempts"],
+        "error": row["error"],
+        "due_at": _time(row["due_at"]),
+        "created_at": _time(row["created_at"]),
+    }
+
+
+def _item(row: Mapping[str, Any]) -> Entry:
+    return {
+        "type": "item",
+        "namespace": str(row["namespace"]).split(".")[3:-1],  # behind the user's own root
+        "key": row["key"],
+        "value": json.loads(row["value"]),
+        "created_at": _time(row["created_at"]),
+        "updated_at": _time(row["updated_at"]),
+        "ttl_minutes": row["ttl_minutes"],
+        "expires_at": _time(row["expires_at"]),
+    }
+
+
+def _consent(row: Mapping[str, Any]) -> Entry:
+    return {"type": "consent", "memory": row["memory"], "at": _time(row["at"])}
+
+
+ENTRY = {
+    "threads": _thread,
+    "messages": _message,
+    "receipts": _receipt,
+    "tasks": _task,
+    "inbox": _input,
+    "jobs": _job,
+    "items": _item,
+    "consents": _consent,
+}
+
+
+def _time(value: Any) -> str | None:
+    return None if value is None else told(moment(value))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else as_text(value)
+
+
+# --------------------------------------------------------------------------------------------------------------- rows
+
+
+class _Entry(Frozen):
+    """What an entry must be to become rows again."""
+
+    def rows(self, owner: Owner) -> list[Row]:
+        """The entry's rows, of this tenant and user; see `Transfer.restore`."""
+        raise NotImplementedError
+
+
+class Owner(NamedTuple):
+    """Whose the rows become."""
+
+    tenant: str
+    user: str
+
+    def columns(self) -> dict[str, Any]:
+        """As columns of a row."""
+        return self._asdict()
+
+
+class _Thread(_Entry):
+    id: Label
+    name: Label | None
+    memory: Memory
+    memory_because: str | None
+    bound_at: AwareDatetime
+    erased_at: AwareDatetime | None
+    erased_because: str | None
+
+    def rows(self, owner: Owner) -> list[Row]:
+        values: dict[str, Any] = {
+            "thread_id": self.id,
+            **owner.columns(),
+            "name": self.name,
+            "memory": self.memory,
+            "memory_because": self.memory_because,
+            "bound_at": micros(self.bound_at),
+            "erased_at": micros(self.erased_at),
+            "erased_because": self.erased_because,
+        }
+        return [Row("threads", values)]
+
+
+class _Evidence(_Entry, Evidence):
+    def rows(self, owner: Owner) -> list[Row]:
+        payload = None if self.payload is None else _compact(self.payload)
+        values: dict[str, Any] = {
+            "thread_id": self.thread_id,
+            "message_id": self.message_id,
+            "role": self.role,
+            "source": self.source,
+            "speaker": None if self.speaker is None else as_blob(self.speaker),
+            "text": as_blob(self.text),
+            "payload": None if payload is None else as_blob(payload),
+            "at": micros(self.at),
+            "at_offset": offset_of(self.at),
+            "erased_at": None,
+        }
+        return [Row("messages", values)]
+
+
+class _Erased(_Entry):
+    thread_id: Label
+    message_id: Label
+    at: AwareDatetime
+
+    def rows(self, owner: Owner) -> list[Row]:
+        nothing: dict[str, Any] = {
+            "role": "",
+            "source": "",
+            "speaker": None,
+            "text": b"",
+            "payload": None,
+            "at": 0,
+            "at_offset": 0,
+        }
+        ids: dict[str, Any] = {"thread_id": self.thread_id, "message_id": self.message_id, "erased_at": micros(self.at)}
+        return [Row("messages", ids | nothing)]
+
+
+class Revision(NamedTuple):
+    """One revision of a record, and who wrote it."""
+
+    record: Record
+    actor: str
+    receipt: str
+    change_reason: str
+
+
+class Kept(_Entry):
+    """A record with its history, as an entry has it."""
+
+    id: Label
+    author: Label
+    usage_count: Annotated[int, Field(ge=0)]
+    last_used_at: AwareDatetime | None
+    revisions: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
+
+    def history(self) -> list[Revision]:
+        """Its revisions, the oldest first; ValueError when they are not those of this record, one after another."""
+        found = []
+        for number, each in enumerate(self.revisions, 1):
+            fields = {name: value for name, value in each.items() if name not in WRITTEN}
+            record = Record.model_validate(fields)
+            if record.id != self.id or record.revision != number or not all(type(each.get(n)) is str for n in WRITTEN):
+                raise ValueError(f"revisions: {number} is not this record's revision {number}, or does not say who")
+            found.append(Revision(record, *(str(each[name]) for name in WRITTEN)))
+        return found
+
+    def rows(self, owner: Owner) -> list[Row]:
+        return record_rows(owner, self, self.history())
+
+
+WRITTEN = ("actor", "receipt", "change_reason")
+"""What a revision says of its writing, beside the fields of the record."""
+
+
+def record_rows(owner: Owner, kept: Kept, history: Sequence[Revision]) -> list[Row]:
+    """A record and these revisions as rows."""
+    values: dict[str, Any] = {
+        "id": kept.id,
+        "tenant": owner.tenant,
+        "author": kept.author,
+        "usage_count": kept.usage_count,
+        "last_used_at": micros(kept.last_used_at),
+    }
+    revisions: list[dict[str, Any]] = [
+        {
+            "id": kept.id,
+            "revision": record.revision,
+            "recorded_at": micros(record.recorded_at),
+            "actor": actor,
+            "receipt": receipt,
+            "reason": reason,
+            "body": record.model_dump_json(exclude_defaults=True, exclude=USAGE),
+        }
+        for record, actor, receipt, reason in history
+    ]
+    return [Row("records", values), *(Row("revisions", each) for each in revisions)]
+
+
+class _Receipt(_Entry, Receipt):
+    def rows(self, owner: Owner) -> list[Row]:
+        return [receipt_row(owner, Receipt.model_validate(self.model_dump()))]
+
+
+def receipt_row(owner: Owner, receipt: Receipt) -> Row:
+    """A receipt as a row."""
+    body = receipt.model_dump_json(exclude_none=True)
+    return Row("receipts", {"id": receipt.id, **owner.columns(), "key": receipt.key, "body": body})
+
+
+class _Task(_Entry, Task):
+    key: str | None
+
+    def rows(self, owner: Owner) -> list[Row]:
+        due = self.due_at
+        values: dict[str, Any] = {
+            "id": self.id,
+            **owner.columns(),
+            "key": self.key,
+            "text": as_blob(self.text),
+            "thread_id": self.thread_id,
+            "due_at": micros(due),
+            "due_offset": None if due is None else offset_of(due),
+            "status": self.status,
+            "result": None if self.result is None else as_blob(self.result),
+            "created_at": micros(self.created_at),
+        }
+        return [Row("tasks", values)]
+
+
+class _Artifact(_Entry):
+    id: str
+    kind: Literal["summary", "task_state", "instructions", "tool_result", "original"]
+    text: str
+    created_at: AwareDatetime
+    threads: Annotated[tuple[str, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _is_named_by_its_text(self) -> Self:
+        if self.id != artifact_id(self.text):
+            raise ValueError("id: is not the hash of the text")
+        return self
+
+    def rows(self, owner: Owner) -> list[Row]:
+        own = owner.columns()
+        values: dict[str, Any] = {
+            **own,
+            "id": self.id,
+            "kind": self.kind,
+            "text": as_blob(self.text),
+            "created_at": micros(self.created_at),
+        }
+        uses = [Row("artifact_uses", {**own, "artifact_id": self.id, "thread_id": each}) for each in self.threads]
+        return [Row("artifacts", values), *uses]
+
+
+class _Input(_Entry):
+    thread_id: Label
+    message_id: Label
+    delivery: Literal["queue", "steer"]
+    text: str | None
+
+    def rows(self, owner: Owner) -> list[Row]:
+        text = None if self.text is None else as_blob(self.text)
+        return [Row("inbox", {**self.model_dump(), "text": text})]
+
+
+class _Job(_Entry):
+    id: Label
+    key: str | None
+    kind: Label
+    lane: str | None
+    payload: dict[str, Any]
+    status: Literal["ready", "done", "failed", "cancelled"]
+    attempts: Annotated[int, Field(ge=0)]
+    error: str | None
+    due_at: AwareDatetime
+    created_at: AwareDatetime
+
+    def rows(self, owner: Owner) -> list[Row]:
+        values: dict[str, Any] = {
+            **self.model_dump(),
+            **owner.columns(),
+            "payload": json.dumps(self.payload),
+            "due_at": micros(self.due_at),
+            "created_at": micros(self.created_at),
+        }
+        return [Row("jobs", values)]
+
+
+class _Item(_Entry):
+    namespace: tuple[Label, ...]
+    key: Label
+    value: dict[str, Any]
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    ttl_minutes: float | None
+    expires_at: AwareDatetime | None
+
+    @model_validator(mode="after")
+    def _has_whole_labels(self) -> Self:
+        if any("." in label for label in self.namespace):
+            raise ValueError('namespace: a label must not contain "."')
+        return self
+
+    def rows(self, owner: Owner) -> list[Row]:
+        labels = (*private_root(owner.tenant, owner.user), *self.namespace)
+        values: dict[str, Any] = {
+            "namespace": "".join(f"{label}." for label in labels),
+            "key": self.key,
+            "value": _compact(self.value),
+            "created_at": micros(self.created_at),
+            "updated_at": micros(self.updated_at),
+            "ttl_minutes": self.ttl_minutes,
+            "expires_at": micros(self.expires_at),
+        }
+        return [Row("items", values)]
+
+
+class _Consent(_Entry):
+    memory: Memory
+    at: AwareDatetime
+
+    def rows(self, owner: Owner) -> list[Row]:
+        return [Row("consents", {**owner.columns(), "memory": self.memory, "at": micros(self.at)})]
+
+
+MODELS: dict[str, type[_Entry]] = {
+    "thread": _Thread,
+    "evidence": _Evidence,
+    "erased": _Erased,
+    "record": Kept,
+    "receipt": _Receipt,
+    "task": _Task,
+    "artifact": _Artifact,
+    "input": _Input,
+    "job": _Job,
+    "item": _Item,
+    "consent": _Consent,
+}
+
+
+def read_entry(entry: Entry) -> _Entry:
+    """An entry of a file, checked; `rows` gives what it is in a store. UsageError when it is none."""
+    model = MODELS.get(str(entry.get("type")))
+    if model is None:
+        raise UsageError(f"type {entry.get('type')!r} is not known; upgrade everthread")
+    try:
+        read = model.model_validate({name: value for name, value in entry.items() if name != "type"})
+        if isinstance(read, Kept):
+            read.history()
+        return read
+    except ValidationError as error:
+        raise UsageError(f"{entry['type']}: {complaint(error)}") from error
+    except ValueError as error:
+        raise UsageError(f"{entry['type']}: {error}") from error
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

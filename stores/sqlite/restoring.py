@@ -1,0 +1,358 @@
+"""Entries of a user that are brought back: written when they are not there, and never when they were erased here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import apsw
+from langgraph.store.base import PutOp
+
+from everthread.stores.contract import READABLE
+from everthread.stores.encoding import Document
+from everthread.stores.identity import Identity
+from everthread.stores.item_ops import checked
+from everthread.stores.record import Receipt, Record
+from everthread.stores.sqlite import outbox
+from everthread.stores.sqlite.database import Database
+from everthread.stores.sqlite.erasure import ERASED
+from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors
+from everthread.stores.sqlite.item_vectors import Embedded, ItemVectors
+from everthread.stores.sqlite.rows import SAVE, SAVE_REVISION, Stored, body_of, columns_of, document_of, space_of
+from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space
+from everthread.stores.sqlite.tombstones import is_buried, key_of, was_message_buried
+from everthread.stores.sqlite.transcripts import searched_of
+from everthread.stores.transfer import Outcome, Row
+
+__all__ = ["Restoring"]
+
+IDS: dict[str, tuple[str, ...]] = {
+    "threads": ("thread_id",),
+    "messages": ("thread_id", "message_id"),
+    "receipts": ("id",),
+    "tasks": ("id",),
+    "artifacts": ("tenant", "user", "id"),
+    "artifact_uses": ("tenant", "user", "artifact_id", "thread_id"),
+    "inbox": ("thread_id", "message_id"),
+    "jobs": ("id",),
+    "items": ("namespace", "key"),
+    "consents": ("tenant", "user"),
+}
+"""By what a row of each table is known: the number that the store gives it is its own."""
+SAME: dict[str, tuple[str, ...]] = {
+    "threads": ("tenant", "user"),
+    "messages": ("role", "source", "speaker", "text", "payload", "at", "at_offset"),
+    "receipts": ("tenant", "user", "key"),
+    "tasks": ("tenant", "user", "text"),
+    "jobs": ("tenant", "user", "kind"),
+    "items": ("value",),
+    "consents": ("memory",),
+}
+"""What must be equal for a row to be the same; what is not named may have moved on."""
+KEYS = {
+    "receipts": "tenant = :tenant AND user = :user AND key = :key",
+    "tasks": "tenant = :tenant AND user = :user AND key = :key",
+    "jobs": "tenant = :tenant AND user = :user AND key = :key",
+}
+"""Where a second id is given out once."""
+GONE = "SELECT record_id FROM outbox WHERE tenant = ? AND kind = 'memory.erased'"
+
+
+class Ready(NamedTuple):
+    """What was embedded before the transaction."""
+
+    records: Prepared
+    messages: Prepared
+    items: Embedded | None
+
+
+class Restoring:
+    """Answers `Transfer.restore`."""
+
+    def __init__(
+        self,
+        database: Database,
+        index: SearchIndex,
+        indexer: Indexer,
+        vectors: ItemVectors | None,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._database = database
+        self._index = index
+        self._indexer = indexer
+        self._vectors = vectors
+        self._clock = clock
+
+    def restore(self, identity: Identity, entries: Sequence[Sequence[Row]], *, dry_run: bool) -> list[Outcome]:
+        """See `Transfer.restore`."""
+        if dry_run:
+            with self._transaction(dry_run) as connection:
+                run = _Run(connection, identity, self._clock())
+                return [run.restore(entry) for entry in entries]
+        with self._database.read() as connection:
+            look = _Run(connection, identity, self._clock())
+            fresh = [entry for entry in entries if look.outcome(entry) == "new"]
+        ready = self._prepare(fresh)
+        with self._transaction(dry_run) as connection:
+            run = _Run(connection, identity, self._clock())
+            outcomes = [run.restore(entry) for entry in entries]
+            self._make_searchable(connection, identity, run, ready)
+            outbox.append(
+                connection,
+                identity.tenant,
+                [("memory.updated", each) for each in run.records if each.record.status in READABLE],
+                at=self._clock(),
+            )
+        return outcomes
+
+    @contextmanager
+    def _transaction(self, dry_run: bool) -> Iterator[apsw.Connection]:
+        """A transaction; rolled back at its end for a dry run, which therefore foresees what entries do to others."""
+        try:
+            with self._database.write() as connection:
+                yield connection
+                if dry_run:
+                    raise _Undo
+        except _Undo:
+            return
+
+    def _prepare(self, entries: Sequence[Sequence[Row]]) -> Ready:
+        """Embed what will be searched: never inside a transaction."""
+        first = [entry[0] for entry in entries]
+        stored = [_stored(entry) for entry in entries if entry[0].table == "records"]
+        in_use = [each for each in stored if each.record.status in READABLE]
+        said = [document for row in first if (document := _said(row)) is not None]
+        puts = [_put(row) for row in first if row.table == "items"]
+        return Ready(
+            self._indexer.prepare([document_of(*each) for each in in_use]),
+            self._indexer.prepare(said),
+            self._vectors.embed(checked(puts)) if self._vectors and puts else None,
+        )
+
+    def _make_searchable(self, connection: apsw.Connection, identity: Identity, run: _Run, ready: Ready) -> None:
+        """Index what was written, in its transaction."""
+        spaces: dict[str, list[SearchRow]] = {}
+        rows = {row.id: row for row in self._indexer.settle(connection, ready.records)}
+        for each in run.records:
+            if each.record.id in rows:
+                spaces.setdefault(space_of(identity.tenant, each.record), []).append(rows[each.record.id])
+        texts = {row.id: row for row in self._indexer.settle(connection, ready.messages)}
+        for number, name in run.messages:
+            if name in texts:
+                found = texts[name]._replace(id=str(number))
+                spaces.setdefault(evidence_space(identity), []).append(found)
+        for space, found_rows in spaces.items():
+            self._index.put(connection, space, found_rows)
+            if ready.records.failure or ready.messages.failure:
+                order_vectors(connection, identity, space)
+        if ready.items is not None:
+            for number, place in run.items:
+                connection.executemany(PUT_VECTOR, ready.items.rows(place, number))
+
+
+PUT_VECTOR = "INSERT INTO item_vectors (item, field, part, vector) VALUES (?, ?, ?, ?)"
+
+
+class _Undo(Exception):
+    """Ends the transaction of a dry run."""
+
+
+class _Run:
+    """The writing of some entries on one connection."""
+
+    def __init__(self, connection: apsw.Connection, identity: Identity, now: datetime) -> None:
+        self._connection = connection
+        self._identity = identity
+        self._now = now
+        self._key = key_of(connection)
+        self._gone = {str(id) for (id,) in connection.execute(GONE, (identity.tenant,))}
+        self.records: list[Stored] = []
+        """What was written, for the index and the outbox."""
+        self.messages: list[tuple[int, str]] = []
+        """(number, name) of the messages that were written."""
+        self.items: list[tuple[int, tuple[tuple[str, ...], str]]] = []
+        """(number, place) of the items that were written."""
+
+    def restore(self, entry: Sequence[Row]) -> Outcome:
+        """Write an entry when nothing speaks against it."""
+        outcome = self.outcome(entry)
+        if outcome == "new":
+            if entry[0].table == "records":
+                self._write_record(entry)
+            else:
+                for row in entry:
+                    self._write(row)
+        elif outcome == "there" and entry[0].table == "artifacts":
+            for row in entry[1:]:
+                if self._found(row) is None:
+                    self._write(row)
+        return outcome
+
+    def outcome(self, entry: Sequence[Row]) -> Outcome:
+        """What becomes of an entry, as things stand."""
+        row = entry[0]
+        if row.table == "records":
+            return self._of_record(entry)
+        if row.table in ("messages", "inbox") and not self._owns(str(row.values["thread_id"])):
+            return "other"
+        found = self._found(row)
+        if found is not None:
+            return self._of_known(row, found)
+        if self._was_erased(row):
+            return "erased"
+        key = row.values.get("key")
+        if row.table in KEYS and key is not None:
+            taken = self._connection.execute(f"SELECT 1 FROM {row.table} WHERE {KEYS[row.table]}", row.values)
+            if taken.fetchone() is not None:
+                return "other"
+        return "new"
+
+    def _of_known(self, row: Row, found: dict[str, Any]) -> Outcome:
+        """What becomes of a row whose id is there."""
+        erased = row.table in ("threads", "messages") and found["erased_at"] is not None
+        if erased and row.values["erased_at"] is None and found.get("tenant") in (None, self._identity.tenant):
+            return "erased"
+        return "there" if all(found[name] == row.values[name] for name in SAME.get(row.table, ())) else "other"
+
+    def _of_record(self, entry: Sequence[Row]) -> Outcome:
+        """A record is there when every revision of the entry is; it may have gone on from there."""
+        stored = _stored(entry)
+        id, tenant = stored.record.id, self._identity.tenant
+        owner = self._connection.execute("SELECT tenant, author FROM records WHERE id = ?", (id,)).fetchone()
+        if owner is not None:
+            known = {
+                int(revision): (actor, receipt, _parsed(body))
+                for revision, actor, receipt, body in self._connection.execute(
+                    "SELECT revision, actor, receipt, body FROM revisions WHERE id = ?", (id,)
+                )
+            }
+            same = all(
+                known.get(record.revision) == (row.values["actor"], row.values["receipt"], self._kept(record))
+                for row, record in _revisions(entry)
+            )
+            return "there" if same and owner == (tenant, stored.author) else "other"
+        revisions = [record for _, record in _revisions(entry)]
+        buried = (is_buried(self._connection, self._key, tenant, each, author=stored.author) for each in revisions)
+        return "erased" if id in self._gone or any(buried) else "new"
+
+    def _was_erased(self, row: Row) -> bool:
+        """Whether a row that is not there was erased."""
+        if row.table == "messages" and row.values["erased_at"] is None:
+            thread_id, message_id = str(row.values["thread_id"]), str(row.values["message_id"])
+            return was_message_buried(self._connection, self._key, self._identity, thread_id, message_id)
+        return False
+
+    def _owns(self, thread_id: str) -> bool:
+        found = self._connection.execute("SELECT tenant, user FROM threads WHERE thread_id = ?", (thread_id,))
+        return found.fetchone() == (self._identity.tenant, self._identity.user)
+
+    def _found(self, row: Row) -> dict[str, Any] | None:
+        names = IDS[row.table]
+        condition = " AND ".join(f"{name} = ?" for name in names)
+        cursor = self._connection.execute(
+            f"SELECT * FROM {row.table} WHERE {condition}", tuple(row.values[name] for name in names)
+        )
+        found = cursor.fetchone()
+        if found is None:
+            return None
+        return dict(zip((column[0] for column in cursor.getdescription()), found, strict=True))
+
+    def _write(self, row: Row) -> None:
+        values = dict(row.values)
+        if row.table == "receipts":
+            values["body"] = self._without_gone(str(values["body"]))
+        names = list(values)
+        marks = ", ".join("?" * len(names))
+        self._connection.execute(
+            f"INSERT INTO {row.table} ({', '.join(names)}) VALUES ({marks})", tuple(values.values())
+        )
+        number = self._connection.last_insert_rowid()
+        if row.table == "messages" and row.values["erased_at"] is None:
+            self.messages.append((number, _name(row)))
+        elif row.table == "items":
+            self.items.append((number, _place(row)))
+
+    def _write_record(self, entry: Sequence[Row]) -> None:
+        stored = _stored(entry)
+        stored = stored._replace(record=self._kept(stored.record))
+        record, tenant = stored.record, self._identity.tenant
+        usage = {name: entry[0].values[name] for name in ("usage_count", "last_used_at")}
+        self._connection.execute(SAVE, columns_of(tenant, stored) | usage)
+        for row, revision in _revisions(entry):
+            kept = self._kept(revision)
+            reason = row.values["reason"] if kept == revision else ERASED
+            self._connection.execute(
+                SAVE_REVISION,
+                (
+                    record.id,
+                    revision.revision,
+                    row.values["recorded_at"],
+                    row.values["actor"],
+                    row.values["receipt"],
+                    reason,
+                    body_of(kept),
+                ),
+            )
+        self._connection.executemany(
+            "INSERT INTO relations (id, kind, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(record.id, relation.kind, relation.target) for relation in record.relations],
+        )
+        for row in entry:
+            if row.table == "receipts" and self.outcome([row]) == "new":
+                self._write(row)
+        self.records.append(stored)
+
+    def _kept(self, record: Record) -> Record:
+        """The record without its edges to what was erased here: their reasons may quote it."""
+        kept = tuple(relation for relation in record.relations if relation.target not in self._gone)
+        return record if kept == record.relations else record.model_copy(update={"relations": kept})
+
+    def _without_gone(self, body: str) -> str:
+        """A receipt that gives no reasons for what was erased here."""
+        receipt = Receipt.model_validate_json(body)
+        decisions = tuple(
+            decision.model_copy(update={"reason": ERASED})
+            if {decision.record_id, decision.target} & self._gone
+            else decision
+            for decision in receipt.decisions
+        )
+        return receipt.model_copy(update={"decisions": decisions}).model_dump_json(exclude_none=True)
+
+
+def _revisions(entry: Sequence[Row]) -> Iterator[tuple[Row, Record]]:
+    for row in entry:
+        if row.table == "revisions":
+            yield row, _parsed(row.values["body"])
+
+
+def _parsed(body: Any) -> Record:
+    return Record.model_validate_json(str(body))
+
+
+def _stored(entry: Sequence[Row]) -> Stored:
+    """The record as it stands last."""
+    return Stored([record for _, record in _revisions(entry)][-1], str(entry[0].values["author"]))
+
+
+def _name(row: Row) -> str:
+    """What a message is called while it has no number."""
+    return json.dumps([row.values["thread_id"], row.values["message_id"]])
+
+
+def _said(row: Row) -> Document | None:
+    """What of a message is searched; None when it is none, was erased, or has no words."""
+    if row.table != "messages" or row.values["erased_at"] is not None:
+        return None
+    return searched_of(_name(row), row.values)
+
+
+def _place(row: Row) -> tuple[tuple[str, ...], str]:
+    return tuple(str(row.values["namespace"]).split(".")[:-1]), str(row.values["key"])
+
+
+def _put(row: Row) -> PutOp:
+    namespace, key = _place(row)
+    return PutOp(namespace, key, json.loads(str(row.values["value"])))
