@@ -16,6 +16,7 @@ class Policies:
     """An extractor of yours: it proposes, code decides. What the user says "must" be is a rule of the organization."""
 
     id = "policies/1"
+    calls_model = False
 
     def propose(self, window):
         yield from ()  # no model is asked

@@ -19,6 +19,7 @@ from everthread.graphs.gate import MemoryGraph
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, Track, memory_tools
 from everthread.nodes.compact import Summariser, Tracker
 from everthread.nodes.extract import Extractor, RuleExtractor
+from everthread.nodes.extract.later import When
 from everthread.nodes.reason import ContextProvider, OfflineModel, artifact_read, calls_tools, overflowed, tool_node
 from everthread.nodes.reason.providers import tools_of
 from everthread.nodes.restore import ProjectInstructions
@@ -36,6 +37,7 @@ def create_memory_agent(
     instructions: ProjectInstructions | Callable[[], str] | str | None = None,
     recall: Literal["automatic", "on_demand", "both"] = "both",
     extractor: Extractor | None = None,
+    when: When | None = None,
     summariser: Summariser | None = None,
     tracker: Tracker | None = None,
     max_tokens: int | None = None,
@@ -49,6 +51,8 @@ def create_memory_agent(
     `recall`: memory is put before the model each turn, fetched by its tools, or both (R202).
     `extractor`, `summariser`, `tracker`: rules without a model by default; `ModelExtractor(model)`,
     `ModelSummariser(model)` and `ModelTracker(model)` send the conversation to their model (R287).
+    `when`: whether extraction is `inline` or a `job` for a `Worker`; None is a job for an extractor that calls a model,
+    so that no reply waits for it (R117).
     `max_tokens`: what one request may take before the older part of the thread is compacted; `keep_tokens`: how much of
     its end stays verbatim then, half of `max_tokens` when None.
     `providers`: other sources of context (an external memory service, a house rule), asked before each call of the
@@ -62,7 +66,7 @@ def create_memory_agent(
         model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens, providers=providers
     )
     keep_tokens = keep_tokens or reason.max_tokens // 2
-    track, consolidate = Track(tracker), Consolidate(extractor)
+    track, consolidate = Track(tracker), Consolidate(extractor, when=when)
 
     def before_model(state: MemoryState) -> Literal["flush", "reason"]:
         runtime = _running()
@@ -85,9 +89,9 @@ def create_memory_agent(
     graph.add_node("retrieve", Retrieve())
     graph.add_node("reason", reason)
     graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)]))
-    graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens))
+    graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens, when=when))
     graph.add_node("compact", Compact(summariser, tracker=tracker, keep_tokens=keep_tokens))
-    graph.add_node("extract", Extract(extractor))
+    graph.add_node("extract", Extract(extractor, when=when))
     graph.add_node("track", track)
     graph.add_node("consolidate", consolidate)
 

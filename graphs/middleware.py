@@ -19,13 +19,12 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from everthread.errors import ModelReplyError, UsageError
+from everthread.errors import UsageError
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Restore, Retrieve, Track, memory_tools
 from everthread.nodes.compact import Summariser, Tracker
 from everthread.nodes.compact.budget import fits
 from everthread.nodes.extract import Extractor, RuleExtractor
-from everthread.nodes.extract.later import put_off
-from everthread.nodes.extract.node import said_before
+from everthread.nodes.extract.later import When
 from everthread.nodes.models import is_overflow
 from everthread.nodes.node import Ask, adrive, announce, drive, identity_of, store_of, thread_of
 from everthread.nodes.reason import artifact_read
@@ -66,14 +65,15 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     `SummarizationMiddleware`, which deletes messages; this compacts and deletes none.
 
     `recall`: memory is put before the model each turn, fetched by its tools, or both (R202). `retrieve`: a `Retrieve`
-    with settings of yours. `extractor`, `summariser`, `tracker`: rules without a model by default. `max_tokens`: what a
-    request may take before the older part leaves the model's view; three quarters of the model's own limit when it
-    tells one. `keep_tokens`: how much of the end stays verbatim then; half of `max_tokens` when None. `trusted_tools`:
-    the tools whose results may settle something. `deliver=False` is for a sub-agent: inputs and notices are left to the
-    outermost graph (R305).
+    with settings of yours. `extractor`, `summariser`, `tracker`: rules without a model by default. `when`: whether
+    extraction is `inline` or a `job` for a worker, as in `Extract`. `max_tokens`: what a request may take before the
+    older part leaves the model's view; three quarters of the model's own limit when it tells one. `keep_tokens`: how
+    much of the end stays verbatim then; half of `max_tokens` when None. `trusted_tools`: the tools whose results may
+    settle something. `deliver=False` is for a sub-agent: inputs and notices are left to the outermost graph (R305).
+    `providers`: other sources of context, asked before each call of the model and told after it.
 
-    Identity is the run's `context`: AccessDenied without one, before the model is asked. When the extractor's model
-    gives nothing usable, the reply is returned all the same, and a job in the store learns from the transcript later.
+    Identity is the run's `context`: AccessDenied without one, before the model is asked. What an extractor learns by
+    asking a model is left to a job, which a `Worker` does, and so is what an inline one could not learn.
     """
 
     state_schema = MemoryAgentState
@@ -86,6 +86,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         retrieve: Retrieve | None = None,
         extractor: Extractor | None = None,
         summariser: Summariser | None = None,
+        when: When | None = None,
         tracker: Tracker | None = None,
         max_tokens: int | None = None,
         keep_tokens: int | None = None,
@@ -101,9 +102,10 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         self.max_tokens = max_tokens
         self.keep_tokens = keep_tokens
         self.trusted_tools = trusted_tools
-        self.extract = Extract(self.extractor, trusted_tools=trusted_tools)
+        self.when = when
+        self.extract = Extract(self.extractor, trusted_tools=trusted_tools, when=when)
         self.track = Track(tracker)
-        self.consolidate = Consolidate(self.extractor, trusted_tools=trusted_tools)
+        self.consolidate = Consolidate(self.extractor, trusted_tools=trusted_tools, when=when)
         self._tool_sizes: dict[str, int] = {}
 
     # ------------------------------------------------------------------------------------------------------ the hooks
@@ -189,7 +191,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     def _compacted(self, state: MemoryState, runtime: Runtime[Any], limit: int) -> Generator[Ask, Any, MemoryUpdate]:
         """Flush, then compact; both decide by the same state."""
         keep = self.keep_tokens or limit // 2
-        flush = Flush(self.extractor, trusted_tools=self.trusted_tools, keep_tokens=keep)
+        flush = Flush(self.extractor, trusted_tools=self.trusted_tools, keep_tokens=keep, when=self.when)
         flushed = yield from flush.steps(state, runtime)
         compacted = yield from Compact(self.summariser, tracker=self.tracker, keep_tokens=keep).steps(state, runtime)
         return {**cast(MemoryUpdate, flushed), **cast(MemoryUpdate, compacted)}
@@ -197,31 +199,12 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     def _ended(self, state: MemoryState, runtime: Runtime[Any]) -> Generator[Ask, Any, MemoryUpdate | None]:
         if not is_final(state):
             return None
-        try:
-            learnt = yield from self.extract.steps(state, runtime)
-        except ModelReplyError as error:
-            learnt = self._put_off(state, runtime, error)
-        else:
-            if self.consolidate.due(state, runtime):
-                yield from self.consolidate.steps(state, runtime)
+        learnt = yield from self.extract.steps(state, runtime)
+        if self.consolidate.due(state, runtime):
+            yield from self.consolidate.steps(state, runtime)
         if self.track.due(state):
             learnt = {**cast(MemoryUpdate, learnt), **cast(MemoryUpdate, (yield from self.track.steps(state, runtime)))}
         return cast(MemoryUpdate, learnt) or None
-
-    def _put_off(self, state: MemoryState, runtime: Runtime[Any], error: ModelReplyError) -> MemoryUpdate:
-        """A job in place of what extraction would have done now; the transcript has the messages already."""
-        last = str(state["messages"][-1].id)
-        put_off(
-            identity_of(runtime),
-            store_of(runtime),
-            thread_of(runtime),
-            self.extractor,
-            after=state.get("flushed_to"),
-            before=said_before(state),
-            last=last,
-        )
-        announce(runtime, "extract", "put-off", reason=str(error))
-        return {"flushed_to": last}
 
     def _tool_tokens(self, asked: ModelRequest[Any]) -> int:
         """What the descriptions of the request's tools take; each is measured once."""

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from everthread.nodes.compact import Track as Track
     from everthread.nodes.compact import resume_task as resume_task
     from everthread.nodes.consolidate import Consolidate as Consolidate
+    from everthread.nodes.consolidate import job_handlers as job_handlers
     from everthread.nodes.extract import Extract as Extract
     from everthread.nodes.extract.door import door as door
     from everthread.nodes.flush import Flush as Flush
@@ -41,6 +42,7 @@ _HOMES = {
     "as_agent": "everthread.nodes.node",
     "door": "everthread.nodes.extract.door",
     "identity_of": "everthread.nodes.node",
+    "job_handlers": "everthread.nodes.consolidate",
     "memory_block": "everthread.nodes.reason",
     "memory_tools": "everthread.nodes.reason",
     "request": "everthread.nodes.reason",
@@ -63,6 +65,7 @@ __all__ = [
     "as_agent",
     "door",
     "identity_of",
+    "job_handlers",
     "memory_block",
     "memory_tools",
     "request",

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from everthread.stores.record import Evidence as Evidence
     from everthread.stores.sqlite import SqliteStore as SqliteStore
     from everthread.stores.threads import thread_config as thread_config
+    from everthread.stores.worker import Worker as Worker
 
 _HOMES = {
     "Evidence": "everthread.stores.record",
     "MemoryStore": "everthread.stores.contract",
     "SqliteStore": "everthread.stores.sqlite",
+    "Worker": "everthread.stores.worker",
     "open_checkpointer": "everthread.stores.checkpoints",
     "open_store": "everthread.stores.open",
     "thread_config": "everthread.stores.threads",
 }
-__all__ = ["Evidence", "MemoryStore", "SqliteStore", "open_checkpointer", "open_store", "thread_config"]
+__all__ = ["Evidence", "MemoryStore", "SqliteStore", "Worker", "open_checkpointer", "open_store", "thread_config"]
 
 
 def __getattr__(name: str) -> Any:

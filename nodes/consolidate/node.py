@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
 
-from everthread.nodes.consolidate.plan import plan_expiry, plan_merge
+from everthread.nodes.consolidate.handlers import job_handlers
+from everthread.nodes.consolidate.passes import expire, merge
 from everthread.nodes.extract import Extractor, RuleExtractor
-from everthread.nodes.extract.later import extracting, job_kind
+from everthread.nodes.extract.later import When, is_late
 from everthread.nodes.node import Node, Steps, announce, context_of, identity_of, store_of
 from everthread.nodes.state import MemoryState, MemoryUpdate, with_receipt
-from everthread.stores.contract import Job, MemoryStore
-from everthread.stores.identity import Identity, Scope
-from everthread.stores.record import Change, Receipt, Record, now_utc
+from everthread.stores.contract import MemoryStore
+from everthread.stores.jobs import Handlers
+from everthread.stores.record import Receipt
 
 __all__ = ["Consolidate", "Expire", "Merge"]
 
@@ -41,7 +41,8 @@ class Consolidate(Node):
     """Runs what is due in the background, within a small budget; a worker does the same when one runs.
 
     `limit`: jobs at most in one turn, so that a turn is never held up for long. `extractor`: whose late extractions it
-    does, rules by default.
+    does, rules by default; those of one that works by jobs (`when`, as in `Extract`) are left to a worker, so that no
+    reply waits for a model.
     """
 
     def __init__(
@@ -50,8 +51,10 @@ class Consolidate(Node):
         *,
         limit: int = 4,
         trusted_tools: frozenset[str] = frozenset(),
+        when: When | None = None,
     ) -> None:
         self.extractor = extractor or RuleExtractor()
+        self.late = is_late(self.extractor, when)
         self.limit = limit
         self.trusted_tools = trusted_tools
 
@@ -70,45 +73,10 @@ class Consolidate(Node):
         announce(runtime, "consolidate", "drained", jobs=done)
         return {}
 
-    def _handlers(self, store: MemoryStore) -> dict[str, Callable[[Job], None]]:
+    def _handlers(self, store: MemoryStore) -> Handlers:
         """What it can do, by the kind of the job."""
-        return {
-            **store.handlers(),
-            "consolidate": consolidating(store),
-            job_kind(self.extractor): extracting(store, self.extractor, self.trusted_tools),
-        }
-
-
-def consolidating(store: MemoryStore) -> Callable[[Job], None]:
-    """The handler of `consolidate` jobs: the whole background pass for the job's user."""
-
-    def handle(job: Job) -> None:
-        identity = Identity(tenant=job.tenant, user=job.user)
-        expire(identity, store)
-        merge(identity, store)
-
-    return handle
-
-
-def expire(identity: Identity, store: MemoryStore) -> Receipt | None:
-    """End the user's records whose time is over; the receipt, or None when none was."""
-    return _committed(identity, store, "expire", plan_expiry(_own(identity, store), now_utc()))
-
-
-def merge(identity: Identity, store: MemoryStore) -> Receipt | None:
-    """Merge the user's records that say the same; the receipt, or None when none did."""
-    return _committed(identity, store, "merge", plan_merge(_own(identity, store)))
-
-
-def _own(identity: Identity, store: MemoryStore) -> list[Record]:
-    return store.records(identity, scopes=[Scope(owner="user", owner_id=identity.user)])
-
-
-def _committed(identity: Identity, store: MemoryStore, what: str, changes: Sequence[Change]) -> Receipt | None:
-    if not changes:
-        return None
-    seen = ",".join(f"{change.target}:{change.expected}" for change in changes)
-    return store.commit(identity, changes, key=f"{what}:{seen}")
+        extractors = [] if self.late else [self.extractor]
+        return job_handlers(store, *extractors, trusted_tools=self.trusted_tools)
 
 
 def _receipts(state: MemoryState, runtime: Runtime[Any], event: str, receipt: Receipt | None) -> MemoryUpdate:

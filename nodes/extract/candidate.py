@@ -94,6 +94,10 @@ class Extractor(Protocol):
     def id(self) -> str:
         """Name and version for the provenance, such as `rules/1` or `model/gpt-5`."""
 
+    @property
+    def calls_model(self) -> bool:
+        """Whether it asks a model: it then works by jobs, unless inline is chosen, so that no reply waits for it."""
+
     def propose(self, window: Window) -> Generator[Ask, Any, list[Candidate]]:
         """Yields the model calls it needs and returns candidates, in the order of the messages.
 

@@ -61,6 +61,8 @@ class ModelExtractor:
     ModelReplyError. Sends the messages of the window and the known records to the model's provider (R287).
     """
 
+    calls_model = True
+
     def __init__(self, model: BaseChatModel, *, name: str | None = None) -> None:
         self._name = name or str(getattr(model, "model_name", None) or getattr(model, "model", None) or model._llm_type)
         self._model = model.with_structured_output(Proposals, method="function_calling", include_raw=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langgraph.runtime import Runtime
 
+from everthread.errors import ModelReplyError
 from everthread.nodes.extract.candidate import Extractor
+from everthread.nodes.extract.later import When, is_late, learn_later
 from everthread.nodes.extract.pipeline import begin, learn, learns
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
@@ -24,9 +26,14 @@ Mode = Literal["always", "throttled", "never"]
 class Extract(Node):
     """Learns from what was said since `flushed_to`: transcript first, then candidates through the one door.
 
-    `mode`: `always` at each turn's end; `throttled` only when the oldest waiting message is `every` old, so that
-    several turns are read at once; `never` writes the transcript and leaves learning to the flush before compaction
-    (R116). `trusted_tools` names the tools whose results may settle something (R291).
+    `when`: `inline` learns at once; `job` leaves a job for a worker, so that no model delays the reply (R117). None is
+    `job` for an extractor that calls a model, else `inline`. What an inline extractor's model gives nothing usable for
+    becomes a job, too: it is tried again, and `everthread jobs` shows it.
+
+    `mode`: `always` at each turn's end; `throttled` at most once in `every` for a user, whatever the thread or process,
+    so that several turns are read at once; `never` writes the transcript and leaves learning to the flush before
+    compaction (R116). What the last turns of a thread left waiting is learnt by `everthread extract`.
+    `trusted_tools` names the tools whose results may settle something (R291).
 
     With memory `read` or `off`, nothing is learnt and no transcript is kept, and what was said meanwhile is passed over
     for good.
@@ -41,17 +48,18 @@ class Extract(Node):
         trusted_tools: frozenset[str] = frozenset(),
         mode: Mode = "always",
         every: timedelta = timedelta(0),
+        when: When | None = None,
+        clock: Callable[[], datetime] = now_utc,
     ) -> None:
         self.extractor = extractor or RuleExtractor()
+        self.late = is_late(self.extractor, when)
         self.trusted_tools = trusted_tools
         self.mode: Mode = mode
         self.every = every
+        self.clock = clock
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
-        """Returns `flushed_to` and `receipts`; nothing when no message waits or learning is put off.
-
-        Raises ModelReplyError when the extractor's model gives nothing usable; the watermark then stays where it is.
-        """
+        """Returns `flushed_to` and `receipts`; nothing when no message waits or learning is put off."""
         context, store, thread_id = context_of(runtime), store_of(runtime), thread_of(runtime)
         messages = waiting(state)
         if not messages:
@@ -66,27 +74,29 @@ class Extract(Node):
             announce(runtime, "extract", "put-off", reason="the turn has no answer yet")
             return {}
         if self.mode != "always":
-            begin(context.identity, store, thread_id, messages)
-            if self.mode == "never" or self._too_early(state, runtime):
+            work = begin(context.identity, store, thread_id, messages)
+            if work is None:
+                return {}
+            if self.mode == "never" or not store.jobs.gate(
+                context.identity, "extract", self.every, key=work.key, now=self.clock()
+            ):
                 announce(runtime, "extract", "put-off", reason=f"extraction is {self.mode}")
                 return {}
-        seen = yield from learn(
-            runtime,
-            self.extractor,
-            messages,
-            before=said_before(state),
-            trusted_tools=self.trusted_tools,
-        )
-        if seen is None:
+        before = said_before(state)
+        if self.late:
+            last, receipt = learn_later(runtime, self.extractor, messages, before=before), None
+        else:
+            try:
+                seen = yield from learn(
+                    runtime, self.extractor, messages, before=before, trusted_tools=self.trusted_tools
+                )
+            except ModelReplyError as error:
+                last, receipt = learn_later(runtime, self.extractor, messages, before=before, error=error), None
+            else:
+                last, receipt = seen or (None, None)
+        if last is None:
             return {}
-        last, receipt = seen
         return {"flushed_to": last, "receipts": with_receipt(state, receipt.id if receipt else None)}
-
-    def _too_early(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
-        """By the durable transcript's time of the oldest waiting message, so that every process decides the same."""
-        identity, store, thread_id = context_of(runtime).identity, store_of(runtime), thread_of(runtime)
-        oldest = store.transcripts.read(identity, thread_id, after=state.get("flushed_to"), limit=1)
-        return bool(oldest) and now_utc() - oldest[0].at < self.every
 
 
 def waiting(state: MemoryState) -> Sequence[AnyMessage]:

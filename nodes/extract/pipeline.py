@@ -7,6 +7,7 @@ conversation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from everthread.nodes.extract import wording
 from everthread.nodes.extract.candidate import Candidate, Extractor, Look, Window
 from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve
 from everthread.nodes.extract.rules import RuleExtractor
+from everthread.nodes.extract.sequence import Positions, learnt_before, overtaking, said_later
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, Reminder, is_injected, unfinished, validate
 from everthread.nodes.node import Ask, announce, context_of, drive, store_of, thread_of
 from everthread.nodes.state import is_marked, mark_of
@@ -40,6 +42,7 @@ __all__ = [
     "remember_statement",
     "resolve_all",
     "validate_all",
+    "window_key",
 ]
 
 TRIES = 3
@@ -69,6 +72,8 @@ class Work(NamedTuple):
     """Id of the user's last message before the window: "do not remember that" may mean it."""
     saves: tuple[str, ...] = ()
     """Receipts of what the memory tools saved in this window."""
+    later: tuple[str, ...] = ()
+    """Ids of the thread's messages after the window, in order, when it is read late."""
     extracted_by: str = "rules/1"
     """The extractor that proposed."""
     known: tuple[Record, ...] = ()
@@ -87,8 +92,13 @@ class Work(NamedTuple):
 
 
 def learns(context: MemoryContext, store: MemoryStore, thread_id: str) -> bool:
-    """Whether this run may learn: memory is `on` for the run and for its thread (R288)."""
-    return context.memory == "on" and store.transcripts.memory_of(context.identity, thread_id) == "on"
+    """Whether this run may learn: memory is `on` for the run, for its thread, and for its user (R288, R289)."""
+    identity = context.identity
+    return (
+        context.memory == "on"
+        and store.transcripts.memory_of(identity, thread_id) == "on"
+        and store.consent(identity) == "on"
+    )
 
 
 def begin(
@@ -128,9 +138,13 @@ def work_of(
         own.pop()
     if not own:
         return None
-    return Work(
-        identity, thread_id, key or f"extract:{thread_id}:{own[-1].message_id}", tuple(own), now_utc(), before=before
-    )
+    key = key or window_key(thread_id, own[-1].message_id)
+    return Work(identity, thread_id, key, tuple(own), now_utc(), before=before)
+
+
+def window_key(thread_id: str, last: str) -> str:
+    """The key of the window that ends with this message, for its commit and for its job."""
+    return f"extract:{thread_id}:{last}"
 
 
 def _read(line: Evidence) -> Evidence:
@@ -162,27 +176,32 @@ def validate_all(work: Work, trusted_tools: frozenset[str] = frozenset()) -> Wor
     return work._replace(verdicts=tuple(validate(candidate, ground) for candidate in work.candidates))
 
 
-def resolve_all(work: Work, store: MemoryStore) -> Work:
+def resolve_all(work: Work, store: MemoryStore, *, dry_run: bool = False) -> Work:
     """Decide what each draft does to what is known. Drafts of one window see each other, in the thread's order.
 
-    Reminders become tasks here, by a key, so that deciding again makes no second one.
+    Reminders become tasks here, by a key, so that deciding again makes no second one; with `dry_run` none is made.
     """
     changes: list[Change] = _withdrawn(work, store)
     planned: dict[str, Record] = {}
     gone: set[str] = {str(change.target) for change in changes}
-    for number, verdict in enumerate(work.verdicts):
+    learnt = _learnt_before(work, store)
+    positions = {id: n for n, id in enumerate([*(line.message_id for line in work.lines), *work.later])}
+    reminders = Counter[str]()
+    for verdict in work.verdicts:
         match verdict:
             case Refusal():
                 changes.append(
                     Change(action="refuse", rule=verdict.rule, reason=verdict.reason, evidence=verdict.evidence)
                 )
             case Reminder():
-                changes.append(_task(work, store, verdict, number))
+                key = f"task:{work.thread_id}:{','.join(verdict.evidence)}:{verdict.due_at.isoformat()}"
+                reminders[key] += 1
+                changes.append(_task(work, None if dry_run else store, verdict, f"{key}:{reminders[key]}"))
             case Draft():
                 existing = [
                     record for record in [*planned.values(), *_known(work, store, verdict)] if record.id not in gone
                 ]
-                change = _permitted(resolve(verdict, existing), existing, work.identity)
+                change = _permitted(_resolved(verdict, existing, learnt, positions), existing, work.identity)
                 if (
                     change.target
                     and change.action in ("supersede", "end")
@@ -399,15 +418,39 @@ def _permitted(change: Change, existing: Sequence[Record], identity: Identity) -
     )
 
 
-def _task(work: Work, store: MemoryStore, reminder: Reminder, number: int) -> Change:
-    """A statement about something to be done becomes a task, and the receipt says so (R317)."""
-    task = store.tasks.create(work.identity, reminder.text, due_at=reminder.due_at, key=f"{work.key}:{number}")
+def _task(work: Work, store: MemoryStore | None, reminder: Reminder, key: str) -> Change:
+    """A statement about something to be done becomes a task, and the receipt says so (R317). The key names the message
+    and the time, not the window: read again, in whatever window, it is the same task. Without a store none is made."""
+    made = store and store.tasks.create(work.identity, reminder.text, due_at=reminder.due_at, key=key)
+    task = made.id if made else "(not made)"
     return Change(
         action="refuse",
         rule="became-task",
-        reason=f"it is to be done, not known: task {task.id}, due {reminder.due_at.isoformat(timespec='minutes')}",
+        reason=f"it is to be done, not known: task {task}, due {reminder.due_at.isoformat(timespec='minutes')}",
         evidence=reminder.evidence,
     )
+
+
+def _learnt_before(work: Work, store: MemoryStore) -> list[Record]:
+    """What the messages that the drafts rest on have taught before, whatever became of it."""
+    drafts = [verdict.record.provenance for verdict in work.verdicts if isinstance(verdict, Draft)]
+    said = list(dict.fromkeys(id for each in drafts for id in each.message_ids))
+    return store.learnt_from(work.identity, work.thread_id, said) if said and work.thread_id else []
+
+
+def _resolved(draft: Draft, existing: Sequence[Record], learnt: Sequence[Record], positions: Positions) -> Change:
+    """What the draft comes to, when what was said later, or decided before, is left as it is."""
+    known, later = learnt_before(draft, learnt), overtaking(draft, existing, positions)
+    evidence = draft.record.provenance.message_ids
+    if known:
+        reason = f"it was learnt from the same message before, and ended ({known.id})"
+        return Change(action="refuse", rule="already-known", reason=reason, evidence=evidence)
+    if later:
+        reason = f"the thread says otherwise later ({later.id})"
+        return Change(action="refuse", rule="older", reason=reason, evidence=evidence)
+    if draft.retracts:
+        existing = [each for each in existing if not said_later(each, draft, positions)]
+    return resolve(draft, existing)
 
 
 def _withdrawn(work: Work, store: MemoryStore) -> list[Change]:
@@ -419,12 +462,8 @@ def _withdrawn(work: Work, store: MemoryStore) -> list[Change]:
         return []
     learnt = [
         record
-        for record in store.records(
-            work.identity, statuses=("active", "contested", "pending"), thread_id=work.thread_id, limit=REVIEWED
-        )
-        if record.provenance.thread_id == work.thread_id
-        and work.before in record.provenance.message_ids
-        and record.provenance.actor == work.identity.user
+        for record in store.learnt_from(work.identity, work.thread_id, [work.before])
+        if record.status in ("active", "contested", "pending") and record.provenance.actor == work.identity.user
     ]
     return [
         Change(

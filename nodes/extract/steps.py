@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from everthread.errors import UsageError
 from everthread.nodes.extract.candidate import Extractor
+from everthread.nodes.extract.later import When, is_late, job_kind, put_off
 from everthread.nodes.extract.node import said_before, waiting
 from everthread.nodes.extract.pipeline import (
     Work,
@@ -102,12 +103,13 @@ class Decides(Step):
 class Propose(Step):
     """Writes the window to the transcript and asks the extractor."""
 
-    def __init__(self, extractor: Extractor | None = None) -> None:
+    def __init__(self, extractor: Extractor | None = None, when: When | None = None) -> None:
         self.extractor = extractor or RuleExtractor()
+        self.late = is_late(self.extractor, when)
 
     def steps(self, state: Any, runtime: Runtime[Any]) -> Steps:
-        """Returns the `work` with its candidates and goes on to `validate`; ends at once when there is nothing to learn
-        or memory is not on. Raises ModelReplyError as the extractor does."""
+        """Returns the `work` with its candidates and goes on to `validate`; ends at once when there is nothing to
+        learn, memory is not on, or a job does it. Raises ModelReplyError as the extractor does."""
         context, store, thread_id = context_of(runtime), store_of(runtime), thread_of(runtime)
         if not learns(context, store, thread_id):
             announce(runtime, "propose", "skipped", reason="memory is not on for this run or thread")
@@ -119,6 +121,10 @@ class Propose(Step):
             work = work_of(context.identity, thread_id, lines)
         if work is None:
             return Command(goto="__end__", update={"receipts": []})
+        if self.late:
+            job, kind = put_off(work, store, self.extractor), job_kind(self.extractor)
+            announce(runtime, "propose", "put-off", reason="a job learns from it", job=job, kind=kind)
+            return Command(goto="__end__", update={"flushed_to": work.last, "receipts": []})
         work = yield from propose(work, self.extractor, store)
         return Command(goto="validate", update={"work": work, "receipts": []})
 

@@ -10,6 +10,7 @@ from everthread.errors import ModelReplyError
 from everthread.nodes.compact.budget import Counter
 from everthread.nodes.compact.cut import KEEP_TOKENS, leaving
 from everthread.nodes.extract import Extractor, RuleExtractor
+from everthread.nodes.extract.later import When, is_late, learn_later
 from everthread.nodes.extract.node import said_before, waiting
 from everthread.nodes.extract.pipeline import learn, learns
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
@@ -22,8 +23,10 @@ class Flush(Node):
     """Writes what is about to leave the window to the transcript and learns from it, by the same door as `Extract`.
 
     `keep_tokens` and `counter` are those of the `Compact` behind it: both ask the same function where the cut will be.
-    What extraction has seen already (`flushed_to`) is not read again. When the extractor's model gives nothing usable,
-    the transcript has the messages all the same, and `Extract` reads them again at the end of the turn.
+    What extraction has seen already (`flushed_to`) is not read again. With an extractor that calls a model (or
+    `when="job"`, as in `Extract`) the transcript and a job are enough: they have everything. When an inline extractor's
+    model gives nothing usable, the transcript has the messages all the same, and `Extract` reads them again at the end
+    of the turn.
     """
 
     reads_messages = True
@@ -35,8 +38,10 @@ class Flush(Node):
         trusted_tools: frozenset[str] = frozenset(),
         keep_tokens: int = KEEP_TOKENS,
         counter: Counter | None = None,
+        when: When | None = None,
     ) -> None:
         self.extractor = extractor or RuleExtractor()
+        self.late = is_late(self.extractor, when)
         self.trusted_tools = trusted_tools
         self.keep_tokens = keep_tokens
         self.counter = counter
@@ -53,6 +58,9 @@ class Flush(Node):
         if not learns(context, store_of(runtime), thread_of(runtime)):
             announce(runtime, "flush", "skipped", reason=f"memory is not on for this run or thread ({context.memory})")
             return {}
+        if self.late:
+            put_off_to = learn_later(runtime, self.extractor, unseen, before=said_before(state), node="flush")
+            return {"flushed_to": put_off_to} if put_off_to else {}
         try:
             seen = yield from learn(
                 runtime,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -239,7 +240,7 @@ def test_jobs_are_listed_with_what_stands_about_them(store: MemoryStore, ana: Id
     tried = store.jobs.enqueue(ana, "extract", {"thread_id": "t1"}, key="k", now=now)
     store.jobs.fail(claimed(store, now), "no", now=now)
     fresh = store.jobs.enqueue(ana, "embed", {}, now=now)
-    common = {"tenant": "acme", "user": "ana", "status": "waiting", "created_at": now}
+    common: dict[str, Any] = {"tenant": "acme", "user": "ana", "status": "waiting", "created_at": now}
     later = now + SERIES[0]
     assert store.jobs.of(ana, now=now) == [
         JobInfo(

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from support.models import FakeModel
+from support.records import Clock
 
 from everthread import Identity, MemoryContext
-from everthread.errors import ModelReplyError, UsageError
+from everthread.errors import UsageError
 from everthread.nodes.extract import Extract, ModelExtractor
 from everthread.nodes.extract.pipeline import remember, remember_statement
 from everthread.nodes.extract.rules import RuleExtractor
@@ -219,24 +220,39 @@ def test_a_thread_that_is_off_is_off_in_every_run(store: MemoryStore, ana: Ident
     assert known(store, ana, statuses=ALL) == []
 
 
-@pytest.mark.parametrize("extract", [Extract(mode="never"), Extract(mode="throttled", every=timedelta(hours=1))])
-def test_putting_extraction_off_still_keeps_the_evidence(store: MemoryStore, ana: Identity, extract: Extract) -> None:
+def test_putting_extraction_off_still_keeps_the_evidence(store: MemoryStore, ana: Identity) -> None:
     thread = Thread(store, ana)
-    assert thread.turn("I prefer short reports.", extract=extract) == {}
+    assert thread.turn("I prefer short reports.", extract=Extract(mode="never")) == {}
     assert len(store.transcripts.read(ana, "t1")) == 2
     assert known(store, ana) == []
     thread.extract(Extract(mode="throttled", every=timedelta(0)))
     assert known(store, ana) == [("The user prefers short reports.", "active")]
 
 
-def test_a_malformed_model_leaves_the_window_for_another_try(store: MemoryStore, ana: Identity) -> None:
-    thread = Thread(store, ana)
-    with pytest.raises(ModelReplyError):
-        thread.turn("I prefer short reports.", extract=Extract(ModelExtractor(FakeModel(replies=["prose"]))))
-    assert "flushed_to" not in thread.state
-    assert len(store.transcripts.read(ana, "t1")) == 2
-    thread.extract()
-    assert known(store, ana) == [("The user prefers short reports.", "active")]
+def test_throttled_extraction_runs_once_in_a_while_for_a_user_in_all_threads(store: MemoryStore, ana: Identity) -> None:
+    clock = Clock()
+    one, other = Thread(store, ana, "t1"), Thread(store, ana, "t2")
+
+    def hourly() -> Extract:
+        """As another process would make it."""
+        return Extract(mode="throttled", every=timedelta(hours=1), clock=clock)
+
+    assert one.turn("I prefer short reports.", extract=hourly())["flushed_to"] == "m2"
+    assert one.turn("I live in Oslo.", extract=hourly()) == {}
+    assert other.turn("I prefer tea over coffee.", extract=hourly()) == {}
+    clock.now += timedelta(hours=1)
+    assert one.turn("Thanks.", extract=hourly())["flushed_to"] == "m6"
+    assert other.turn("Thanks.", extract=hourly()) == {}
+    assert known(store, ana) == [("The user lives in Oslo.", "active"), ("The user prefers short reports.", "active")]
+
+
+def test_a_model_that_gives_nothing_usable_leaves_a_job_that_is_tried_later(store: MemoryStore, ana: Identity) -> None:
+    thread, model = Thread(store, ana), FakeModel(replies=["prose"])
+    update = thread.turn("I prefer short reports.", extract=Extract(ModelExtractor(model), when="inline"))
+    assert update == {"flushed_to": "m2", "receipts": []}
+    assert [(event["event"], event["kind"]) for event in thread.events] == [("put-off", "extract:model/fake")]
+    [job] = store.jobs.of(ana)
+    assert (job.status, job.thread_id, job.key, job.due_at is None) == ("waiting", "t1", "extract:t1:m2", False)
 
 
 async def test_async_learns_the_same(store: MemoryStore, ana: Identity) -> None:

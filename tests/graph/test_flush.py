@@ -127,6 +127,7 @@ class Failing:
     """An extractor whose model gives nothing usable."""
 
     id = "failing/1"
+    calls_model = False
 
     def propose(self, window: Window) -> Generator[Ask, Any, list[Candidate]]:
         yield from ()

@@ -314,6 +314,7 @@ class Unwell:
     """The rules, behind a model that gives nothing usable at first."""
 
     id = "unwell/1"
+    calls_model = False
 
     def __init__(self) -> None:
         self.failures = 1
@@ -329,7 +330,9 @@ def test_an_extraction_that_failed_is_done_at_another_turn_of_any_thread(home: H
     agent = home.agent(FakeModel(), MemoryMiddleware(extractor=Unwell()))
     assert agent.invoke(say(TEA), on("a"), context=ana)["messages"][-1].text == "ok"
     assert statements(home.store, ana) == []
-    assert home.store.jobs.waiting(["extract:unwell/1"]) == 1
+    [job] = home.store.jobs.of(ana, status="waiting")
+    assert (job.kind, job.thread_id) == ("extract:unwell/1", "a")
+    home.store.jobs.retry(ana, job.id)  # not before its time, else
     agent.invoke(say("Hello."), on("b"), context=ana)
     (record,) = home.store.records(ana)
     assert (record.statement, record.provenance.thread_id) == (LEARNT, "a")
@@ -340,6 +343,7 @@ def test_a_late_extraction_has_no_roles_and_respects_what_was_chosen_since(home:
     curator = ana.model_copy(update={"roles": frozenset({"curator"})})
     agent = home.agent(FakeModel(), MemoryMiddleware(extractor=Unwell()))
     agent.invoke(say(TEA), on("a"), context=curator)
+    home.store.jobs.retry(ana, home.store.jobs.of(ana)[0].id)
     job = home.store.jobs.claim(["extract:unwell/1"], seconds=0)
     assert job is not None
     assert Identity.model_validate(job.payload["identity"]) == ana

@@ -24,8 +24,9 @@ from support.openai_server import (
 from everthread import Identity
 from everthread.errors import ModelReplyError
 from everthread.graphs import create_memory_agent
+from everthread.nodes import job_handlers
 from everthread.nodes.extract import ModelExtractor
-from everthread.stores import MemoryStore, open_checkpointer, open_store
+from everthread.stores import MemoryStore, Worker, open_checkpointer, open_store
 
 AT: Any = {"configurable": {"thread_id": "a"}}
 
@@ -148,11 +149,16 @@ def candidate() -> dict[str, Any]:
     }
 
 
-def test_an_extractor_with_a_model_learns_by_structure(home: tuple[MemoryStore, Any], ana: Identity) -> None:
+def test_an_extractor_with_a_model_learns_by_structure_after_the_reply(
+    home: tuple[MemoryStore, Any], ana: Identity
+) -> None:
     with OpenAIServer(Say("Nice."), Structured({"candidates": [candidate()]})) as server:
         model = server.model()
-        agent = create_memory_agent(model, extractor=ModelExtractor(model)).compile(checkpointer=home[1], store=home[0])
+        extractor = ModelExtractor(model)
+        agent = create_memory_agent(model, extractor=extractor).compile(checkpointer=home[1], store=home[0])
         agent.invoke(ask("My favourite colour is teal."), AT, context=ana)
+        assert (len(server.requests), home[0].records(ana)) == (1, [])
+        assert Worker(home[0], job_handlers(home[0], extractor)).drain()
     (record,) = home[0].records(ana)
     assert (record.statement, record.authority) == ("The user's favourite colour is teal.", "user_explicit")
 
@@ -161,18 +167,23 @@ def test_prose_where_structure_was_asked_is_repaired_once(home: tuple[MemoryStor
     script = (Say("Nice."), Say("I think teal is lovely."), Structured({"candidates": [candidate()]}))
     with OpenAIServer(*script) as server:
         model = server.model()
-        agent = create_memory_agent(model, extractor=ModelExtractor(model)).compile(checkpointer=home[1], store=home[0])
-        agent.invoke(ask("My favourite colour is teal."), AT, context=ana)
+        graph = create_memory_agent(model, extractor=ModelExtractor(model), when="inline")
+        graph.compile(checkpointer=home[1], store=home[0]).invoke(ask("My favourite colour is teal."), AT, context=ana)
     assert [record.statement for record in home[0].records(ana)] == ["The user's favourite colour is teal."]
 
 
 def test_prose_twice_fails_visibly_and_is_tried_again(home: tuple[MemoryStore, Any], ana: Identity) -> None:
+    store, saver = home
     script = (Say("Nice."), Say("prose"), Say("more prose"), Structured({"candidates": [candidate()]}))
     with OpenAIServer(*script) as server:
         model = server.model()
-        agent = create_memory_agent(model, extractor=ModelExtractor(model)).compile(checkpointer=home[1], store=home[0])
-        with pytest.raises(ModelReplyError):
-            agent.invoke(ask("My favourite colour is teal."), AT, context=ana)
+        extractor = ModelExtractor(model)
+        graph = create_memory_agent(model, extractor=extractor, when="inline")
+        agent = graph.compile(checkpointer=saver, store=store)
+        agent.invoke(ask("My favourite colour is teal."), AT, context=ana)
         assert said(agent) == [("human", "My favourite colour is teal."), ("ai", "Nice.")]
-        agent.invoke(None, AT, context=ana)
-    assert [record.statement for record in home[0].records(ana)] == ["The user's favourite colour is teal."]
+        [job] = store.jobs.of(ana)
+        assert (job.status, job.thread_id, store.records(ana)) == ("waiting", "a", [])
+        store.jobs.retry(ana, job.id)
+        assert Worker(store, job_handlers(store, extractor)).drain()
+    assert [record.statement for record in store.records(ana)] == ["The user's favourite colour is teal."]

@@ -28,6 +28,7 @@ class Policies:
     """Takes every user message for something that holds in the whole organization."""
 
     id = "policies/1"
+    calls_model = False
 
     def propose(self, window: Window) -> Generator[Ask, Any, list[Candidate]]:
         yield from ()

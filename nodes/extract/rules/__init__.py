@@ -33,6 +33,7 @@ class RuleExtractor:
 
     id = "rules/1"
 
+    calls_model = False
     def propose(self, window: Window) -> Generator[Ask, Any, list[Candidate]]:
         """Candidates from what the user said, in the order of the messages. Asks no model and raises nothing."""
         yield from ()
