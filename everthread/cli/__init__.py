@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from everthread.cli.audit import audit
 from everthread.cli.chat import chat
+from everthread.cli.consent import consent
 from everthread.cli.demo import demo
 from everthread.cli.doctor import doctor
 from everthread.cli.ingest import ingest
@@ -38,6 +40,8 @@ app.command("show")(show)
 app.command("history")(history)
 app.command("why")(why)
 app.command("forget")(forget)
+app.command("consent")(consent)
+app.command("audit")(audit)
 app.command("threads")(threads)
 app.command("init")(init)
 app.command("doctor")(doctor)

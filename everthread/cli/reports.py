@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from everthread.stores.contract import Finding
+from everthread.stores.contract import AuditEntry, Finding, Touch
 from everthread.stores.identity import Frozen
 from everthread.stores.record import Evidence, Hit, Receipt, Record
 
 __all__ = [
+    "AuditReport",
     "ChatTurn",
     "DoctorReport",
     "Explanation",
@@ -119,6 +120,15 @@ class ChatTurn(Frozen):
     """With --trace: what each node did and why."""
 
 
+class AuditReport(Frozen):
+    """What `everthread audit` shows."""
+
+    entries: list[AuditEntry]
+    """What was done, the oldest first."""
+    chain: Finding
+    """Whether the whole log is as it was written."""
+
+
 class Explanation(Frozen):
     """Why a memory is there, and how it is recalled."""
 
@@ -130,3 +140,5 @@ class Explanation(Frozen):
     """Which rules decided, the oldest first."""
     recall: Hit | None
     """How it ranks for the question, when one was asked and it is a candidate."""
+    answers: list[Touch]
+    """The answers it was part of, or a record derived from it, the oldest first."""

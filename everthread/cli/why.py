@@ -11,6 +11,7 @@ from everthread.cli.output import clean, print_json, say, when
 from everthread.errors import UsageError
 
 if TYPE_CHECKING:
+    from everthread.stores.contract import Touch
     from everthread.stores.record import Decision, Evidence, Hit, Recall, Receipt, Record
 
 __all__ = ["why"]
@@ -24,7 +25,8 @@ def why(
         str | None, typer.Option("--query", metavar="TEXT", help="Explain how it ranks for this question.")
     ] = None,
 ) -> None:
-    """Explain one memory: who said it, which rule decided, and with --query how it is recalled.
+    """Explain one memory: who said it, which rule decided, which answers it was part of, and with --query how it is
+    recalled.
 
     \b
     Examples:
@@ -44,11 +46,13 @@ def why(
             if message.message_id in source.message_ids
         ]
         receipts = store.receipts(here.identity, id)
+        answers = store.trace(here.identity, id)
         found = _rank(store.recall(here.identity, query, limit=50, explain=True), id) if query else None
     if here.json:
-        print_json(Explanation(record=record, said=said, receipts=receipts, recall=found))
+        print_json(Explanation(record=record, said=said, receipts=receipts, recall=found, answers=answers))
     else:
         _print(record, said, _decisions(receipts, id))
+        _print_answers(answers)
         if query:
             _print_rank(query, found)
 
@@ -77,6 +81,17 @@ def _print(record: Record, said: list[Evidence], decisions: list[tuple[Receipt, 
         say(clean(f"{relation.kind} {relation.target}: {relation.reason}"))
     for receipt, decision in decisions:
         say(f"{when(receipt.at)} {_outcome(decision, record.id)}: {decision.reason} ({receipt.id})")
+
+
+def _print_answers(answers: list[Touch]) -> None:
+    """Where it stood in a request, and what the reply did then (R296)."""
+    say("Answers it was part of:" if answers else "Answers it was part of: none")
+    for touch in answers:
+        did = ", ".join(call.name for call in touch.calls)
+        derived = f", by {touch.record_id}, derived from it or in its place," if touch.derived else ""
+        place = f"thread {touch.thread_id}, " if touch.thread_id else ""
+        called = f"; it called {did}" if did else ""
+        say(f"  {when(touch.at)} {place}reply {touch.reply_id}, revision {touch.revision}{derived}{called}")
 
 
 def _outcome(decision: Decision, id: str) -> str:

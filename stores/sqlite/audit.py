@@ -115,8 +115,9 @@ def verified(connection: apsw.Connection) -> Finding:
     return Finding(
         check="audit",
         ok=not drifted,
-        detail=f"{rows} entries, chained" + (f"; {drifted} are not found by the records they name" if drifted else ""),
-        remedy="everthread doctor --fix" if drifted else None,
+        detail=f"chain of {rows} entries verified"
+        + (f", but {drifted} are not found by the records they name" if drifted else ""),
+        remedy="run `everthread doctor --fix`" if drifted else None,
     )
 
 

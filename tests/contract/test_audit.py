@@ -115,7 +115,7 @@ def test_a_superseded_record_is_found_by_what_took_its_place(store: MemoryStore,
 def test_the_chain_is_verified_over_all_tenants(store: MemoryStore, ana: Identity, stranger: Identity) -> None:
     keep(store, ana, learnt("Ana likes tea"))
     keep(store, stranger, learnt("Another Ana likes rain"))
-    whole = Finding(check="audit", ok=True, detail="2 entries, chained")
+    whole = Finding(check="audit", ok=True, detail="chain of 2 entries verified")
     assert store.verify_audit() == whole
     assert whole in store.doctor()
 

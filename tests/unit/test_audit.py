@@ -112,8 +112,10 @@ def test_an_index_that_was_cut_is_seen_and_derived_again(tmp_path: Path, ana: Id
         with store._database.write() as connection:
             connection.execute("DELETE FROM audit_records WHERE seq = 2")
         assert store.trace(ana, record.id) == []
-        detail = "2 entries, chained; 1 are not found by the records they name"
-        assert store.verify_audit() == Finding(check="audit", ok=False, detail=detail, remedy="everthread doctor --fix")
+        detail = "chain of 2 entries verified, but 1 are not found by the records they name"
+        assert store.verify_audit() == Finding(
+            check="audit", ok=False, detail=detail, remedy="run `everthread doctor --fix`"
+        )
         mended = Finding(check="audit", ok=True, detail="1 entries are found by the records they name again")
         assert store.repair() == [mended]
         assert [touch.reply_id for touch in store.trace(ana, record.id)] == ["r1"]
@@ -141,7 +143,7 @@ def test_an_older_log_can_be_asked_after_the_migration(tmp_path: Path, ana: Iden
             last = audit.link(last, row)
             connection.execute(audit.APPEND, (*row, last))
     with SqliteStore(file, embedder="none") as store:
-        assert store.verify_audit() == Finding(check="audit", ok=True, detail="3 entries, chained")
+        assert store.verify_audit() == Finding(check="audit", ok=True, detail="chain of 3 entries verified")
         assert [entry.seq for entry in store.audit(ana, record_id="mem_1")] == [1, 3]
         assert [entry.seq for entry in store.audit(ana, record_id="mem_2")] == [1, 2, 3]
         assert [entry.thread_id for entry in store.audit(ana)] == [None, None, None]
