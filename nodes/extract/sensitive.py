@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from everthread.nodes.extract.script import simplified
+
 __all__ = ["Sensitivity", "class_of", "has_personal_number", "has_secret", "retention_of"]
 
 Sensitivity = Literal["normal", "personal", "health", "finance", "identity", "location"]
@@ -38,12 +40,16 @@ _SAID_SECRET = re.compile(
 )
 
 
+_LOGIN_IN_URL = re.compile(r"\w://[^\s/:@]+:[^\s/@]{3,}@[\w\[]")
+"""A user and a password in an address. detect-secrets knows it too, but not with a "!" or "&" in the password."""
+
+
 def has_secret(text: str) -> bool:
     """Whether it holds a key, token, password or private key, as detect-secrets knows them or as people say them."""
     known, entropy = _detectors()
     if any(any(detector.analyze_string(text)) for detector in known):
         return True
-    if _SAID_SECRET.search(text):
+    if _SAID_SECRET.search(simplified(text)) or _LOGIN_IN_URL.search(text):
         return True
     return any(
         _is_mixed(token) and entropy.calculate_shannon_entropy(token) > entropy.entropy_limit
@@ -59,9 +65,23 @@ def _is_mixed(token: str) -> bool:
 _NUMBER = re.compile(r"(?<![\w.])[A-Z]{0,2}\d(?:[ -]?[0-9A-Z]){7,33}(?!\w|\.\d)", re.IGNORECASE)
 
 
+_SAID_NUMBER = re.compile(
+    r"\b(?:passport|social security|ssn|national id|id card|identity card|driver'?s? licen[cs]e"
+    r"|credit card|debit card|card|iban"
+    r"|(?:bank )?account|insurance|tax(?: id)?|phone|mobile|cell|licen[cs]e plate)(?: number| no\.?"
+    r"| #)?\b(?: is|'s|:|=|,)? (?:now )?"
+    r"(?=[A-Z0-9 -]{0,4}\d)[A-Z]{0,3}[ -]?\d[\dA-Z -]{5,}"
+    r"|(?:身份证|身分证|护照|银行卡|信用卡|储蓄卡|卡号|账号|账户|社保|医保|驾照|驾驶证|手机|电话|税号|居留证|通行证)(?:字号|号码|卡号|号)?"
+    r"(?:是|为|:|：|,|，|\s)*[A-Za-z]{0,3}\d[\dA-Za-z -]{5,}",
+    re.IGNORECASE,
+)
+"""A number that is called so, whatever its check digits: most are mistyped or foreign to the libraries."""
+
+
 def has_personal_number(text: str) -> bool:
-    """Whether it holds a payment card, bank account, identity or telephone number that passes its own check."""
-    return any(_is_registered(number) for number in _runs(text)) or _has_phone(text)
+    """Whether it holds a payment card, bank account, identity or telephone number: one that passes its own check, or
+    is called so."""
+    return bool(_SAID_NUMBER.search(simplified(text))) or any(map(_is_registered, _runs(text))) or _has_phone(text)
 
 
 def _runs(text: str) -> Iterator[str]:

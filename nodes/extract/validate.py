@@ -253,7 +253,7 @@ def orders(candidate: Candidate, ground: Ground) -> Verdict:
 def question(candidate: Candidate, ground: Ground) -> Verdict:
     if candidate.kind == "prospective":
         return None  # "can you remind me tomorrow?" asks for it
-    if wording.is_question(candidate.statement) or _all_said(candidate, ground, wording.is_question):
+    if wording.is_question(candidate.statement) or _all_said(candidate, ground, _only_asks):
         return "it was asked, not stated"
     return None
 
@@ -416,6 +416,7 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
         rule, reason = "wider-scope", place.review
     sensitivity = _class(candidate)
     lines = ground.rests_on(candidate)
+    observed_at = max(line.at for line in lines)
     is_agents = place.scope.owner == "agent"
     record = Record(
         statement=candidate.statement.strip(),
@@ -433,7 +434,8 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
         valid_from=candidate.valid_from,
         valid_to=candidate.valid_to,
         recorded_at=ground.now,
-        expires_at=ground.now + timedelta(days=TASK_DAYS) if reach == "task" else None,
+        # from when it was said: a thread that is read a year later makes nothing current again
+        expires_at=observed_at + timedelta(days=TASK_DAYS) if reach == "task" else None,
         temporal_scope="session" if place.scope.owner == "session" else "long_term",
         provenance=Provenance(
             source=source_of(lines, user=ground.identity.user),
@@ -441,7 +443,7 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
             message_ids=evidence,
             actor=ground.identity.user if ground.is_users_word(candidate) else lines[0].speaker,
             extracted_by=ground.extracted_by,
-            observed_at=max(line.at for line in lines),
+            observed_at=observed_at,
         ),
         write_reason=candidate.write_reason,
         outcome=candidate.outcome,
@@ -485,6 +487,11 @@ def _all_said(candidate: Candidate, ground: Ground, test: Callable[[str], bool])
         for sentence in ground.sentences[position]
     ]
     return bool(said) and all(map(test, said))
+
+
+def _only_asks(sentence: str) -> bool:
+    """Whether it asks and tells nothing beside. "I'm in Oslo, what time is it?" does both."""
+    return wording.is_question(sentence) and not wording.tells(sentence)
 
 
 def _has_source(candidate: Candidate, ground: Ground, source: str) -> bool:

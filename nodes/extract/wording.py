@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 
+from everthread.nodes.extract.script import simplified
+
 __all__ = [
+    "clauses",
     "forbids_memory",
     "gives_orders",
     "grants_permission",
     "is_chinese",
+    "is_fiction",
     "is_guess",
     "is_live_value",
     "is_one_off_output",
+    "is_past",
     "is_question",
     "is_reported",
     "is_task_text",
@@ -20,6 +25,7 @@ __all__ = [
     "only_forbids",
     "own_words",
     "sentences",
+    "tells",
     "without_limit",
 ]
 
@@ -39,18 +45,39 @@ QUOTED = "⟪…⟫"
 _FENCE = re.compile(r"(```|~~~).*?(\1|\Z)", re.DOTALL)
 _QUOTE_LINE = re.compile(r"^\s*>.*$", re.MULTILINE)
 _SPAN = re.compile(r"\"([^\"\n]{1,2000})\"|“([^”]{1,2000})”|「([^」]{1,2000})」|『([^』]{1,2000})』|«([^»]{1,2000})»")
+_SINGLE = re.compile(r"(?<![\w'’])['‘](?=\S)([^\n]{4,500}?\S)['’](?![\w'’])")
 _MARKUP = re.compile(r"<(\w+)[^>]*>.*?</\1>", re.DOTALL)
+_HANDED_OVER = re.compile(
+    r"(?:\b(?:here(?:'?s| is| are)|below (?:is|are)|this is|see|read|the following)\b(?![^\n]{0,60}\b(?:my|how i)\b)"
+    r"|(?:下面|以下|如下|这是)(?![^\n]{0,20}我的))[^\n]{0,120}[:：][ \t]*\n.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_SPEAKER = re.compile(r"^[ \t]*(?P<who>[\w .'-]{1,24}|[\u4e00-\u9fff]{1,8})[ \t]*[:：][ \t]*\S.*$", re.MULTILINE)
+_LIST_MARK = re.compile(
+    r"(?:^|(?<=[:：;；。.!！\n]))[ \t]*(?:[-*•·][ \t]+|\(?\d{1,2}(?:[.)）][ \t]+|、))", re.MULTILINE
+)
 
 
 def own_words(text: str) -> str:
-    """The text without code blocks, tagged blocks and quotations: what the speaker says in person.
+    """The text without code blocks, tagged blocks, quotations, what is handed over to work on ("Here is the mail:")
+    and other people's turns in a transcript: what the speaker says in person.
 
     A quotation of one or two words ("call me "Bo"") is a name and stays; a longer one becomes a mark that no rule
     reads across.
     """
-    for pattern, stand_in in ((_FENCE, f"\n{QUOTED}\n"), (_MARKUP, f"\n{QUOTED}\n"), (_QUOTE_LINE, "")):
+    for pattern, stand_in in (
+        (_FENCE, f"\n{QUOTED}\n"),
+        (_MARKUP, f"\n{QUOTED}\n"),
+        (_QUOTE_LINE, ""),
+        (_HANDED_OVER, f"\n{QUOTED}\n"),
+    ):
         text = pattern.sub(stand_in, text)
-    return _SPAN.sub(_short_or_mark, text).replace("`", "")
+    who = [match["who"].strip().casefold() for match in _SPEAKER.finditer(text)]
+    if len(set(who)) < len(who):  # somebody speaks twice: it is a transcript, not a list of properties
+        text = _SPEAKER.sub(f"\n{QUOTED}\n", text)
+    for pattern in (_SPAN, _SINGLE):
+        text = pattern.sub(_short_or_mark, text)
+    return _LIST_MARK.sub("\n", text).replace("`", "")
 
 
 def _short_or_mark(match: re.Match[str]) -> str:
@@ -78,10 +105,40 @@ def sentences(text: str) -> list[str]:
     return [piece.strip() for piece in found if piece.strip(" \t\n.!?;。！？；")]
 
 
+_JOINT = re.compile(
+    r"[，,；;]+\s*|\s+[-–—]+\s+|——|\.{2,}\s*|…+\s*|\s*[（(][^)）]*[)）]\s*"
+    r"|\s+(?:but|so|and|plus|also)\s+(?=(?:i|my|we|our|the|this|please|pls|always|never|from now)\b)",
+    re.IGNORECASE,
+)
+_JOINT_WORD = re.compile(r"^(?:(?:and|but|so|also|plus|then|because|since|as|ok(?:ay)?)\s+)+", re.IGNORECASE)
+
+
+def clauses(sentence: str) -> list[str]:
+    """The parts of a sentence between commas, dashes and conjunctions, in order, without empty ones and remarks in
+    brackets."""
+    parts = (_JOINT_WORD.sub("", part.strip()) for part in _JOINT.split(sentence))
+    return [part for part in parts if part.strip(" .!?。！？")]
+
+
 # --- Questions, guesses, what others said
 
+_ASKS_TO_KEEP = re.compile(
+    r"^(?:(?:hey|hi|ok(?:ay)?|so|and|also|oh)[, ]+)?(?:can|could|would|will) (?:you|u) (?:please |pls )?"
+    r"(?:remember|keep in mind|make a note|note(?: down)?|save|memori[sz]e) (?:that|this|to memory|:)"
+    r"|^(?:你|您)?(?:能不能|可以|能)(?:帮我|请)?记(?:住|一下|下)",
+    re.IGNORECASE,
+)
+_TAG = re.compile(
+    r"^(?:right|correct|no|yes|yeah|huh|ok(?:ay)?|eh|true|or not"
+    r"|(?:do|does|did|is|are|was|were|have|has|can|could|should|would|wo|will|am)(?:n'?t|nt)? (?:i|we"
+    r"|it|you|they|he|she)(?: not)?"
+    r"|对吧?|对不对|是吧|对吗|是吗|没错吧|不是吗|好吗)$",
+    re.IGNORECASE,
+)
+
 _ASKS = re.compile(
-    r"^(?:(?:and|so|but|then|ok|hey|hi)[, ]+)?(?:what|who|whom|whose|where|when|why|how|which"
+    r"^(?:(?:and|so|but|then|ok|hey|hi)[, ]+)?(?:what|who|whom|whose|where|when(?! (?:i|you|we|he|she"
+    r"|it|they|this|that|there|the|my|our|your)\b)|why|how|which"
     r"|do|does|did|can|could|would"
     r"|should|shall|is|are|was|were|am|will|has|have|may)\s+(?:i|you|we|he|she|it|they|this|that|there|the|my|our|your"
     r"|is|are|do|does|did|can|could|should|would|about|many|much|long|to)\b",
@@ -96,10 +153,31 @@ _ASKS_ZH = re.compile(
 
 def is_question(sentence: str) -> bool:
     """Whether it asks instead of telling."""
+    sentence = simplified(sentence)
+    if _ASKS_TO_KEEP.search(sentence):
+        return False
     stripped = sentence.rstrip(" \t\"'”」)）")
     if stripped.endswith(("?", "？")):
         return True
     return bool(_ASKS_ZH.search(sentence)) if is_chinese(sentence) else bool(_ASKS.search(sentence))
+
+
+_ONESELF = re.compile(
+    r"^(?:i(?:'?m|'?ve|'?d)?|my|we(?:'?re|'?ve)?|our|the|this|for context|fyi|btw|always|never|please)\b"
+    r"|^(?:我|本人|咱|这个|本项目)",
+    re.IGNORECASE,
+)
+
+
+def tells(sentence: str) -> bool:
+    """Whether a sentence that asks also tells something ("I'm in Nairobi, what time is it?"): one of its parts speaks
+    of the speaker and is no question, and the rest does not only ask whether that is so."""
+    parts = [part.strip(" .!?。！？") for part in clauses(simplified(sentence))]
+    if len(parts) < 2 or _TAG.match(parts[-1]):
+        return False
+    asked_last = sentence.rstrip().endswith(("?", "？"))
+    told = parts[:-1] if asked_last else parts
+    return any(_ONESELF.match(part) and not is_question(part) and not is_guess(part) for part in told)
 
 
 _GUESS = re.compile(
@@ -107,19 +185,48 @@ _GUESS = re.compile(
     r"|could be|seems?|i (?:guess|think"
     r"|suppose|assume|believe|wonder|imagine|doubt)|not (?:really )?sure|unsure|no idea|as far as i know|if|suppose"
     r"|supposing|imagine|let'?s say|say that|hypothetical(?:ly)?|assuming|unless|whether|i wish|would have|for example"
-    r"|for instance|e\.g|pretend|thinking (?:of|about)|considering|as+ume|just kidding|joking|not decided|undecided)\b",
+    r"|for instance|e\.g|in (?:the|this|my|a|her|his) (?:story|book|novel|movie|film|scenario|dream)"
+    r"|pretend|thinking (?:of|about)|considering|as+ume|just kidding|joking|not decided|undecided)\b",
     re.IGNORECASE,
 )
 _GUESS_ZH = re.compile(
-    r"可能|也许|或许|大概|好像|似乎|应该是|我猜|猜测|估计|不确定|不太确定|我觉得|说不定|没准"
+    r"可能|也许|或许|大概(?![\d一二三四五六七八九十两几半])|好像|似乎|应该是|我猜|猜测|估计|不确定|不太确定|我觉得|说不定|没准"
     r"|如果|假如|假设|要是|倘若|万一|比如|例如|假装"
-    r"|在考虑|还没(?:有)?(?:决定|想好|定)|考虑(?:用|换|要)|开玩笑|打算|想试"
+    r"|真想|想学|希望能|要是能|在考虑|还没(?:有)?(?:决定|想好|定)|考虑(?:用|换|要)|开玩笑|打算|想试"
 )
 
 
 def is_guess(sentence: str) -> bool:
     """Whether it is hedged, hypothetical or an example: nobody stands behind it."""
-    return bool(_GUESS_ZH.search(sentence) if is_chinese(sentence) else _GUESS.search(sentence))
+    sentence = simplified(sentence)
+    return bool(_GUESS.search(sentence) or _GUESS_ZH.search(sentence))
+
+
+_PAST = re.compile(
+    r"\b(?:used to|formerly|previously|back (?:then|when|in)|years ago|in the past|as a (?:kid|child"
+    r"|student|teenager))\b"
+    r"|我(?:们|家)?(?:以前|之前|曾经?|过去|原来|从前|小时候|当年)|(?:以前|曾经?|从前|小时候|当年|过去)我",
+    re.IGNORECASE,
+)
+
+
+def is_past(sentence: str) -> bool:
+    """Whether it tells of how things were once."""
+    return bool(_PAST.search(simplified(sentence)))
+
+
+_FICTION = re.compile(
+    r"\brole-?play|\b(?:pretend|imagine) (?:that )?(?:i|you|we|it)\b|\blet'?s (?:play|say|pretend"
+    r"|imagine)\b|\byou are now\b"
+    r"|\bact as\b|\b(?:you|you'?ll) (?:play|be) (?:the|a) (?:role|character|knight|villain|hero|customer|interviewer)\b"
+    r"|扮演|想象(?:一下)?(?:我|你)|假装|假设我|假如我|(?:你|我)(?:现在|来)(?:是|演|当)(?!个).{0,12}(?:你|我)|你现在是|我来演|你来当",
+    re.IGNORECASE,
+)
+
+
+def is_fiction(text: str) -> bool:
+    """Whether it sets up a game or a scene: what is said in it is said in a role."""
+    return bool(_FICTION.search(simplified(text)))
 
 
 _REPORTED = re.compile(
@@ -130,7 +237,8 @@ _REPORTED = re.compile(
 )
 _REPORTED_ZH = re.compile(
     r"(?<!应该)(?:他|她|他们|她们|有人|同事|老板|朋友|客户|经理|老师|妈妈?|爸爸?|听|据|文章"
-    r"|网上|网页)(?:们)?(?:都)?(?:说|写|认为)"
+    r"|网上|网页|客户|对方|妹妹|姐姐|哥哥|弟弟|室友|邻居)(?:们)?(?:都)?(?:说|写|认为|表示|告诉)"
+    r"|(?:文档|文件|报告|邮件|日志|页面|网页|文章|书|采访|新闻|帖子)(?:(?:里|中|上)面?(?:都)?(?:说|写|提到|显示|建议|推荐)|(?:说|提到|显示))"
 )
 
 
@@ -138,7 +246,8 @@ def is_reported(sentence: str) -> bool:
     """Whether it passes on what somebody else said."""
     if QUOTED in sentence:
         return True
-    return bool(_REPORTED_ZH.search(sentence) if is_chinese(sentence) else _REPORTED.search(sentence))
+    sentence = simplified(sentence)
+    return bool(_REPORTED.search(sentence) or _REPORTED_ZH.search(sentence))
 
 
 _TASK_TEXT = re.compile(
@@ -149,11 +258,14 @@ _TASK_TEXT = re.compile(
 )
 _TASK_TEXT_ZH = re.compile(
     r"^(?:请|帮我|麻烦|能否)*(?:把|将)?.{0,6}(?:翻译|改写|润色|总结|扮演|起草|续写|写一|写个|校对|造句|分类|解析)"
+    r"|^(?:请|帮我|麻烦|能否|你)*(?:给|替|帮|以|用).{1,14}(?:写|发|回|拟|编)[一个封段篇份首条]"
+    r"|^(?:请|帮我|麻烦)*(?:写|拟|编|回|起草)[一个封段篇份首条]"
 )
 
 
 def is_task_text(sentence: str) -> bool:
     """Whether it hands over text to work on ("Translate: I live in Paris"), whose words nobody means."""
+    sentence = simplified(sentence)
     return bool(_TASK_TEXT_ZH.search(sentence) if is_chinese(sentence) else _TASK_TEXT.search(sentence))
 
 
@@ -176,12 +288,12 @@ _FORBIDS_ZH = re.compile(
 
 def forbids_memory(text: str) -> bool:
     """Whether it asks not to be remembered (R104)."""
-    return bool(_FORBIDS.search(text) or _FORBIDS_ZH.search(text))
+    return bool(_FORBIDS.search(text) or _FORBIDS_ZH.search(simplified(text)))
 
 
 def only_forbids(text: str) -> bool:
     """Whether it says little beside that: then it means the message before it."""
-    rest = _FORBIDS_ZH.sub("", _FORBIDS.sub("", text))
+    rest = _FORBIDS_ZH.sub("", _FORBIDS.sub("", simplified(text)))
     words = re.findall(r"[A-Za-z0-9]{3,}|[\u4e00-\u9fff]", rest)
     fillers = {"please", "the", "and", "thanks", "thank", "you", "just", "last", "message", "part", "actually", "also"}
     return len([word for word in words if word.lower() not in fillers]) <= 4
@@ -210,6 +322,7 @@ _THIS_TASK = re.compile(
 
 def limits_reach(text: str) -> str | None:
     """`session` or `task` when the wording limits it to this conversation or this task, else None (R95)."""
+    text = simplified(text)
     if _THIS_SESSION.search(text):
         return "session"
     return "task" if _THIS_TASK.search(text) else None
@@ -247,7 +360,7 @@ _ONE_OFF = re.compile(
 
 def is_one_off_output(text: str) -> bool:
     """Whether it reads like the output of one run of a tool."""
-    return bool(_ONE_OFF.search(text))
+    return bool(_ONE_OFF.search(simplified(text)))
 
 
 _LIVE = re.compile(
@@ -268,7 +381,7 @@ _LIVE = re.compile(
 
 def is_live_value(text: str) -> bool:
     """Whether it is a reading of something that another system owns and that changes (R101, R182)."""
-    return bool(_LIVE.search(text))
+    return bool(_LIVE.search(simplified(text)))
 
 
 _ORDERS = re.compile(
@@ -298,6 +411,7 @@ _STANDING_ORDER = re.compile(
 def gives_orders(text: str, *, standing: bool) -> bool:
     """Whether it tries to direct the agent. With `standing`, a plain "from now on" or "always" counts too: fine from
     the user, never from anything else."""
+    text = simplified(text)
     return bool(_ORDERS.search(text)) or (standing and bool(_STANDING_ORDER.search(text)))
 
 
@@ -309,12 +423,13 @@ _GRANTS = re.compile(
     r"|\bno (?:need (?:to|for)) (?:ask|confirm\w*"
     r"|approv\w*|verif\w*)\b|\balways comply\b|\bskip (?:the )?(?:confirmation|approval"
     r"|verification|review|validation)\b"
-    r"|(?:无需|不用|不必|不需要)再?(?:[向跟经]过?(?:我|用户))?(?:确认|询问|问我|问用户|批准|审批|验证|授权)|(?:授权|允许"
-    r"|批准).{0,10}(?:访问|删除|转账|付款|购买|发送|导出|所有)",
+    r"|(?:无需|不用|不必|不需要)再?(?:[向跟经]过?(?:我|用户))?(?:确认|询问|问我|问用户|批准|审批|验证|授权)|(?:别|不要|不用)(?:再)?(?:问我|找我确认"
+    r"|来问)|(?:可以|能)不经.{0,12}(?:直接|就)"
+    r"|(?:授权|允许|批准).{0,10}(?:访问|删除|转账|付款|购买|发送|导出|所有)",
     re.IGNORECASE,
 )
 
 
 def grants_permission(text: str) -> bool:
     """Whether it grants a permission or waives a check: memory never does (R167, R293)."""
-    return bool(_GRANTS.search(text))
+    return bool(_GRANTS.search(simplified(text)))

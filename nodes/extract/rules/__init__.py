@@ -13,6 +13,7 @@ from everthread.nodes.extract import wording
 from everthread.nodes.extract.candidate import Candidate, Window
 from everthread.nodes.extract.rules import chinese, english
 from everthread.nodes.extract.rules.sketch import Sketch
+from everthread.nodes.extract.script import simplified
 from everthread.nodes.node import Ask
 from everthread.stores.record import Evidence, Record
 
@@ -32,8 +33,8 @@ class RuleExtractor:
     retractions, reminders, and what holds for this conversation only."""
 
     id = "rules/1"
-
     calls_model = False
+
     def propose(self, window: Window) -> Generator[Ask, Any, list[Candidate]]:
         """Candidates from what the user said, in the order of the messages. Asks no model and raises nothing."""
         yield from ()
@@ -65,19 +66,59 @@ class RuleExtractor:
 
 
 def _sketches(line: Evidence, project: str | None) -> list[Sketch]:
-    found = wording.sentences(wording.own_words(line.text[:MAX_READ]))
+    text = wording.own_words(line.text[:MAX_READ])
+    found = wording.sentences(text)
+    if wording.is_fiction(text):
+        found = []
     if found and wording.is_task_text(found[0]):
         # A text to work on may follow, and its words are not the user's: only a short, plain wish beside it counts.
         handed_over = len(line.text) > MAX_TASK or re.search(r"[:：]|⟪", found[0])
         found = [] if handed_over else [each for each in found if _WISH.match(each)]
-    return [
+    listed = _listed(found)
+    read = [
         sketch
-        for sentence in found
+        for number, sentence in enumerate(found)
         if wording.QUOTED not in sentence
         and not wording.is_task_text(sentence)
         and not wording.forbids_memory(sentence)
-        for sketch in (chinese if wording.is_chinese(sentence) else english).read(sentence, line.at, project)
+        for sketch in (chinese if wording.is_chinese(sentence) else english).read(
+            sentence, line.at, project, listed=number in listed
+        )
     ]
+    return [sketch for sketch in read if len(line.text) <= LONG or not _is_loose(sketch)]
+
+
+LONG = 600
+"""Characters of a message from which on it is mostly about something else than the user."""
+_OF_ONESELF = re.compile(r"^(?:the user|project |用户|项目)", re.IGNORECASE)
+
+
+def _is_loose(sketch: Sketch) -> bool:
+    """What a long text says without saying it of the user or the project: "Remember: the hero must win"."""
+    told = sketch.predicate is None and sketch.owner == "user" and sketch.reach == "lasting"
+    always = re.match(r"The user wants from now on: (?:always|never)\b", sketch.statement, re.IGNORECASE) is not None
+    return always or (told and not _OF_ONESELF.match(sketch.statement))
+
+
+_HEADING = re.compile(
+    r"\b(?:my|house|our team'?s?) (?:[\w-]+ )?(?:preferences?|habits?|rules?|style|likes)\b"
+    r"|\bhow i (?:like|want|prefer|work)\b"
+    r"|\bi (?:like|want|prefer) (?:things|it|to work)\b|我的?(?:\w{0,4})(?:习惯|偏好|喜好|要求|规矩)",
+    re.IGNORECASE,
+)
+
+
+def _listed(found: list[str]) -> frozenset[int]:
+    """The sentences that stand under a heading such as "How I like to work:", by their place."""
+    heading = next(
+        (
+            n
+            for n, each in enumerate(found)
+            if each.rstrip().endswith((":", "：")) and _HEADING.search(simplified(each))
+        ),
+        None,
+    )
+    return frozenset() if heading is None else frozenset(range(heading + 1, len(found)))
 
 
 def _replaced(sketch: Sketch, window: Window) -> tuple[int, Record] | None:

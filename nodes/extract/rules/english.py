@@ -5,307 +5,120 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
 
 from everthread.nodes.extract import wording
+from everthread.nodes.extract.rules.english_forms import (
+    ABOUT_USER,
+    AFTERTHOUGHT,
+    AND_MORE,
+    CANONICAL,
+    CONVENTION,
+    CORRECTION,
+    DECIDED,
+    DEPLOY,
+    EMPTY_OBJECT,
+    FOR,
+    FOR_AGENT,
+    HABIT,
+    IMPERATIVE,
+    IS,
+    NICKNAME,
+    NO_LONGER,
+    NOT_ANY_MORE,
+    NOT_OLD,
+    OPENING,
+    OVER,
+    OVER_TO,
+    PREFER,
+    PROJECT,
+    REASON,
+    REMEMBER,
+    REMINDER,
+    REMINDS,
+    SCHEDULE,
+    SHORT_LIVED,
+    SO_WHAT,
+    STANDING,
+    SWAP,
+    TASTE,
+    TENDENCY,
+    TRAILING,
+    USES,
+    WISH,
+)
 from everthread.nodes.extract.rules.sketch import Sketch, passing_limit, standing_wish
 from everthread.nodes.extract.rules.topics import preference, technology
 from everthread.nodes.extract.rules.when import due
 
 __all__ = ["read", "third_person"]
 
-_OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|hi|hello|hey|well|so|also|and|but|oh|right|great|thanks|thank you|fyi"
-    r"|btw|by the way|one more thing|anyway"
-    r"|for context|for the record|just so you know|note that|as i said|yes|yeah|yep|sure|cool"
-    r"|perfect|good)(?: there| again)?\s*[,:.!—-]?\s+)+",
-    re.IGNORECASE,
-)
-_CORRECTION = re.compile(
-    r"^(?:(?:(?:no|nope|wait|sorry)(?=\s*[,:;.—-])|oops|hmm|actually|correction"
-    r"|to correct myself|i (?:misspoke|made a mistake)|let me correct that"
-    r"|i meant(?: that| to say)?|that'?s (?:wrong|not right|incorrect))\s*[,:;.—-]*\s*)+",
-    re.IGNORECASE,
-)
-_REMEMBER = re.compile(
-    r"^(?:please |can you |could you |pls )*(?:always )?(?:remember|keep in mind|make a note"
-    r"|note down|don'?t forget"
-    r"|save(?: this)?(?: to (?:your )?memory)?|memori[sz]e)(?: for (?:later|next time|the future))?"
-    r"(?:\s*:\s*|\s+that\s+|,?\s+(?=(?:i|my|we|our|the project)\b))",
-    re.IGNORECASE,
-)
-_REMINDER = re.compile(
-    r"^(?:please |can you |could you )*(?:remind me|don'?t let me forget|remember|don'?t forget)\s+(?:to\s+)?"
-    r"(?P<what>(?!(?:what|where|who|how|why|which|whether|again)\b).+)$",
-    re.IGNORECASE,
-)
-_REMINDS = re.compile(
-    r"^(?:please |can you |could you )*(?:remind me|don'?t let me forget|(?:remember|don'?t forget) to)\b",
-    re.IGNORECASE,
-)
-_NO_LONGER = re.compile(r"^(?P<who>i|we|i'?m|i am|we'?re|we are) no longer (?P<rest>.+)$", re.IGNORECASE)
-_NOT_ANY_MORE = re.compile(r"^(?P<who>i|we) (?:don'?t|do not) (?P<rest>.+?),? (?:any ?more|any longer)$", re.IGNORECASE)
-_NOT_OLD = re.compile(r"^(?P<kept>.+?),? (?:and )?not (?P<old>[\w .+#-]{2,40})$", re.IGNORECASE)
-_SWAP = (
-    re.compile(
-        r"^(?:it'?s|it is|it was|it should be|that should be"
-        r"|the [\w ]{2,30} is) not (?P<old>[^,]{1,60}),?;? (?:but|it'?s"
-        r"|it is) (?P<new>[^,]{1,60})$",
-        re.IGNORECASE,
-    ),
-    re.compile(r"^(?:it'?s|it is|that'?s|it should be) (?P<new>[^,]{1,60}),? not (?P<old>[^,]{1,60})$", re.IGNORECASE),
-    re.compile(r"^not (?P<old>[^,]{1,60}),? but (?P<new>[^,]{1,60})$", re.IGNORECASE),
-    re.compile(r"^(?P<new>[^,]{1,60}), not (?P<old>[^,]{1,60})$", re.IGNORECASE),
-)
-_STANDING = re.compile(
-    r"^(?:please )?(?:from now on|from here on|going forward|in (?:the )?future|as a rule"
-    r"|by default|in general|every time|each time"
-    r"|whenever you (?:answer|reply|write))\s*,?\s*(?P<what>.{3,200})$"
-    r"|^(?P<always>(?:please )?(?:always|never|don'?t ever) .{3,200})$"
-    r"|^(?:please )?(?P<late>.{3,200}?),? (?:from now on|from here on|going forward|in (?:the )?future)$",
-    re.IGNORECASE,
-)
-_IMPERATIVE = re.compile(
-    r"^(?:please |always |never |do not |don'?t |don'?t ever |no )*(?:answer|reply|respond"
-    r"|write|use|keep|call|give|show|explain|format|avoid|skip|include|add"
-    r"|put|start|end|make|send|ask|stop|speak|talk|prefer|run|commit|sign|address|refer|be"
-    r"|leave|omit|mention|create|need|tests?|i want|i'?d like)\b",
-    re.IGNORECASE,
-)
-_FOR_AGENT = re.compile(
-    r"^(?:please )?(?:always|never|don'?t ever) (?:answer|reply|respond|write|use|call me"
-    r"|address me|include|format|explain|show me"
-    r"|give me|ask me|run|commit|send me|sign|add|cite|avoid|quote|create|push|deploy)\b",
-    re.IGNORECASE,
-)
-"""A bare "always" or "never" is often a saying ("never give up"): these are things that an agent does."""
-_SHORT_LIVED = re.compile(
-    r"^(?:please |let'?s |do not |don'?t |we don'?t need |i don'?t need |i prefer |i want "
-    r"|i'?d like )*(?:answer|reply|respond|write|use|keep|skip|no |do not|don'?t"
-    r"|avoid|leave|omit|create|add|run|tests?|make|i prefer|we don'?t need|i don'?t need|short|long)\b",
-    re.IGNORECASE,
-)
-_NICKNAME = re.compile(
-    r"^(?:(?i:let'?s|we(?:'ll| will| can)|i(?:'ll| will)|please|from now on),?\s+)?(?i:call"
-    r"|refer to|name) (?P<what>it|this|that|(?:this|the|our|my)"
-    r" [\w -]{2,40}?)(?: as)? (?P<name>[A-Z][\w-]*(?: [A-Z][\w-]*)?)(?P<tail> .*)?$"
-)
 
-_EMPTY_OBJECT = re.compile(
-    r"^(?:this|that|these|those|it|them|your|you|how|what|when|where|the (?:idea|way|answer"
-    r"|look|first|second|last|new|other)|to (?:know|see|hear|ask)"
-    r"|one|both|neither|either|everything|something|nothing|option)\b",
-    re.IGNORECASE,
-)
-_ROLE = (
-    r"(?:engineer|developer|programmer|designer|manager|teacher|nurse|doctor|physician|lawyer"
-    r"|student|scientist|analyst|researcher"
-    r"|writer|journalist|architect|consultant|accountant|administrator|admin|director|founder"
-    r"|ceo|cto|lead|professor|lecturer"
-    r"|chef|pilot|photographer|musician|artist|electrician|plumber|mechanic|translator|editor"
-    r"|librarian|pharmacist|dentist"
-    r"|therapist|psychologist|biologist|chemist|physicist|mathematician|economist|statistician"
-    r"|historian|freelancer|intern"
-    r"|maintainer|sysadmin|dba|sre|product owner|scrum master|salesperson|recruiter|farmer"
-    r"|firefighter|paramedic|veterinarian)"
-)
-_RELATION = (
-    r"(?:wife|husband|partner|son|daughter|mother|father|brother|sister|dog|cat|manager|boss"
-    r"|team ?lead|mentor|native language"
-    r"|mother tongue|job|job title|title|role|profession|occupation|employer|company|team"
-    r"|department|editor|shell|operating system|os"
-    r"|time ?zone|birthday|hometown|nickname|pronouns|username|github (?:handle|username)"
-    r"|favou?rite [\w ]{2,30}|preferred [\w ]{2,30})"
-)
-_NAME = r"[A-ZÀ-Ý][\w'’.-]*(?: [A-ZÀ-Ý][\w'’.-]*){0,3}"
-_SO_WHAT = re.compile(r",? (?:but|so|because|since|as|which|while)\b.*$", re.IGNORECASE)
-_AND_MORE = re.compile(r",? (?:and|but|so|because|since|as|which|while)\b.*$", re.IGNORECASE)
+def read(sentence: str, said_at: datetime, project: str | None, *, listed: bool = False) -> list[Sketch]:
+    """What the sentence says; most say nothing. The sentence is the speaker's own, without quotations. `listed`: it
+    stands in a list of preferences, so a plain imperative is meant for every time.
 
-
-class _Form(NamedTuple):
-    """A form of sentence and what it says. `predicate` may name a group of the pattern in braces."""
-
-    pattern: re.Pattern[str]
-    predicate: str
-    reason: str
-    content_type: str = "fact"
-
-
-def _form(pattern: str, predicate: str, reason: str, content_type: str = "fact", *, case: bool = False) -> _Form:
-    return _Form(re.compile(rf"^{pattern}$", 0 if case else re.IGNORECASE), predicate, reason, content_type)
-
-
-_SELF = "the user said it about themselves"
-_TASTE = "the user stated a liking"
-_ABOUT_USER = (
-    _form(rf"[Mm]y (?:full |first )?name(?: is|'s) (?P<value>{_NAME})", "name", _SELF, case=True),
-    _form(rf"(?:[Pp]lease )?[Cc]all me (?P<value>{_NAME})", "wants to be called", _SELF, "preference", case=True),
-    _form(
-        rf"i(?:'m| am) (?:an?|the) (?P<value>(?:[\w+#/-]+ ){{0,4}}{_ROLE})(?:,? (?:at|for|in|with"
-        rf"|on|and|who|working) .+)?",
-        "role",
-        _SELF,
-    ),
-    _form(
-        rf"i work as (?:an?|the) (?P<value>(?:[\w+#/-]+ ){{0,4}}{_ROLE})(?:,? (?:at|for|in|with) .+)?", "role", _SELF
-    ),
-    _form(
-        rf"[Ii](?:'m| am)?(?: currently| now)? (?:work|working|employed) (?:at"
-        rf"|for) (?P<value>{_NAME})(?:,? (?:in|as|on|and|since) .+)?",
-        "employer",
-        _SELF,
-        case=True,
-    ),
-    _form(
-        rf"[Ii](?:'m| am)?(?: currently| now)? (?:live|living"
-        rf"|based) in (?P<value>{_NAME}(?:, {_NAME})?)(?:,? (?:with|and|now|since|near) .+| now)?",
-        "lives in",
-        _SELF,
-        case=True,
-    ),
-    _form(
-        rf"[Ii](?:'ve| have)?(?: just"
-        rf"| recently)? moved (?:from {_NAME} )?to (?P<value>{_NAME}(?:, {_NAME})?)(?:,? (?:last|in"
-        rf"|this|with|from|and) .+)?",
-        "lives in",
-        _SELF,
-        case=True,
-    ),
-    _form(rf"[Ii](?:'m| am)(?: originally)? from (?P<value>{_NAME})", "comes from", _SELF, case=True),
-    _form(r"i(?:'m| am)(?: severely| very| highly| also)? allergic to (?P<value>[\w ,/-]{2,60})", "allergic to", _SELF),
-    _form(r"i have an? (?:severe |bad )?(?P<value>[\w-]{2,30}(?: [\w-]{2,30})?) allergy", "allergic to", _SELF),
-    _form(r"i(?:'m| am)(?: an?| strictly)? (?P<value>vegetarian|vegan|pescatarian|teetotal(?:er)?)", "diet", _SELF),
-    _form(r"i (?:don'?t|do not|never) (?:eat|drink) (?P<value>[\w ,/-]{2,60})", "does not eat", _SELF),
-    _form(r"i speak (?:fluent |native )?(?P<value>[\w ,]{3,60})", "speaks", _SELF),
-    _form(
-        r"i have (?P<value>(?:an?|one|two|three|four|\d+) (?:\w+ )?(?:kids?|child(?:ren)?|sons?"
-        r"|daughters?|dogs?|cats?|brothers?|sisters?)(?: (?:named|called) .{2,60})?)",
-        "has",
-        _SELF,
-    ),
-    _form(
-        rf"my (?P<what>{_RELATION})(?: is|'s name is| are) (?:called |named |on )?(?P<value>[^,;]{{1,60}}?)(?: - .*)?",
-        "{what}",
-        _SELF,
-    ),
-    _form(
-        r"i(?: really| also)? (?:like|love|enjoy|adore) (?P<value>[^,;]{2,80}?)(?: too| a lot"
-        r"| so much)?",
-        "likes",
-        _TASTE,
-        "preference",
-    ),
-    _form(
-        r"i(?: really| also)? (?:dislike|hate|loathe|can'?t stand|(?:don'?t|do not) like) (?P<value>[^,;]{2,80})",
-        "dislikes",
-        _TASTE,
-        "preference",
-    ),
-    _form(
-        r"i(?: always| usually| mostly| mainly| only)? use (?P<value>[\w.+# -]{2,40}?)(?: (?:for"
-        r"|as|on|at|to|with|when) .{2,60})?",
-        "uses",
-        _SELF,
-    ),
-)
-_PREFER = re.compile(
-    r"^i(?: always| usually| generally| much| strongly| still| really)? prefer (?:to (?:have"
-    r"|get|see|use|read) )?(?P<what>.{2,160})$",
-    re.IGNORECASE,
-)
-_OVER = re.compile(
-    r"^(?P<value>.{2,60}?),? (?:over|to|rather than|instead of|more than) (?P<other>.{2,60})$", re.IGNORECASE
-)
-
-_WE = r"(?:we|our team|the team)"
-_PROJECT = (
-    r"(?:(?:the|our|this) (?:[\w-]+ )?(?:project|repo(?:sitory)?|service|backend|back end"
-    r"|frontend|front end|api|app(?:lication)?|codebase|system|pipeline|product|platform|site"
-    r"|website|database|db|ci|build))"
-)
-_DECIDED = (
-    re.compile(
-        rf"^{_WE}(?:'ve| have)? (?:just |finally |now )?(?:decided|agreed|chose|opted)(?: today"
-        rf"| together)? (?:to|that|on|for|against) (?P<what>.{{3,300}})$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        rf"^{_WE}(?:'ve| have)? (?:just |finally |now )?(?:chose|chosen|picked|selected|settled on"
-        rf"|standardi[sz]ed on|went with|(?:a|')?re going with"
-        rf"|are going with) (?P<what>.{{2,300}})$",
-        re.IGNORECASE,
-    ),
-    re.compile(r"^(?:the|our) (?:final )?decision(?: is|:|was)(?: to| that)? (?P<what>.{3,300})$", re.IGNORECASE),
-    re.compile(r"^it(?: was|'s been| has been) decided (?:to|that) (?P<what>.{3,300})$", re.IGNORECASE),
-    re.compile(
-        r"^let'?s (?:go with|use|stick with|settle on) (?P<what>.{2,120} (?:because|since) .{3,160})$", re.IGNORECASE
-    ),
-)
-_USES = (
-    re.compile(
-        rf"^(?:{_WE}|{_PROJECT})(?:'re| are| is)?(?: now| currently)? (?:use|uses|using|run|runs"
-        rf"|running|store|stores|rely|relies|depend|depends)(?: on)? (?P<what>[^,;]{{2,160}})$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        rf"^{_PROJECT} is (?:written in|built (?:with|on|in)|based on|hosted on|deployed (?:to|on"
-        rf"|with)) (?P<what>[^,;]{{2,160}})$",
-        re.IGNORECASE,
-    ),
-)
-_DEPLOY = re.compile(
-    rf"^(?:{_WE}|{_PROJECT})(?:'re| are| is)?(?: now)? (?:deploy|deploys|deployed|deploying"
-    rf"|ship|release)(?: \w+)? (?P<how>with|to|on|via|using|every|by) (?P<what>[^,;]{{2,120}})$",
-    re.IGNORECASE,
-)
-_IS = re.compile(
-    r"^(?:the|our) (?:project'?s? )?(?P<what>database|db|cache|queue|ci|cloud|linter"
-    r"|package manager|test framework|orchestrator|default branch|main branch|code style"
-    r"|license|licence|minimum python version|python version|target platform|staging url"
-    r"|repo(?:sitory)?) (?:is|runs on) (?P<value>[^,;]{2,80})$",
-    re.IGNORECASE,
-)
-_CONVENTION = re.compile(
-    r"^(?:in this (?:project|repo(?:sitory)?|codebase|team),? (?:we )?(?P<what>(?:always "
-    r"|never |don'?t |do not )?\w+ .{3,160})"
-    r"|our convention is (?:to |that )?(?P<rule>.{3,160}))$",
-    re.IGNORECASE,
-)
-_FOR = re.compile(
-    r" (?:for|in|as) (?:the |our |all )?(?P<purpose>[\w -]{2,40}?)(?= (?:because|since|so)\b|$)", re.IGNORECASE
-)
-_REASON = re.compile(r",? (?:because|since|so that|as it|due to) .+$", re.IGNORECASE)
-_CANONICAL = {
-    "db": "database",
-    "main branch": "default branch",
-    "ci": "CI",
-    "licence": "license",
-    "repo": "repository",
-    "python version": "minimum python version",
-}
-
-
-def read(sentence: str, said_at: datetime, project: str | None) -> list[Sketch]:
-    """What the sentence says; most say nothing. The sentence is the speaker's own, without quotations."""
-    clause = _OPENING.sub("", sentence.strip()).rstrip(" .!;?")
-    corrected = _CORRECTION.sub("", clause)
+    A sentence is read whole, and when that says nothing, part by part: "I'm in Oslo, so what time is it there?"
+    """
+    clause = _bare(spelled_out(sentence))
+    corrected = CORRECTION.sub("", clause)
     corrects = corrected != clause and bool(corrected)
     clause = corrected or clause
-    if _REMINDS.match(clause):
+    if REMINDS.match(clause):
         return _reminders(clause, said_at)
-    asked = _REMEMBER.sub("", clause)
+    asked = REMEMBER.sub("", clause)
     explicit = asked != clause
     clause = asked.strip()
-    if wording.is_question(sentence) or wording.is_guess(clause) or wording.is_reported(clause):
+    if wording.is_guess(clause) or wording.is_reported(clause) or wording.is_past(clause):
         return []
-    found = [
-        sketch
-        for part in _parts(clause)
-        for sketch in _retraction(part, project) or _one(part, project, corrects=corrects)
-    ]
-    if not found and explicit and len(clause.split()) > 1 and not _TO_LISTENER.search(clause):
+    asks = wording.is_question(sentence)
+    if asks and not wording.tells(sentence):
+        return []
+    found: list[Sketch] = [] if asks else _said(clause, project, corrects=corrects, listed=listed)
+    if not found:
+        parts = [_bare(CORRECTION.sub("", part)) for part in wording.clauses(clause)]
+        told = parts[:-1] if asks else parts
+        if len(parts) > 1:
+            found = [
+                sketch
+                for part in told
+                if not wording.is_question(part)
+                for sketch in _said(part, project, corrects=corrects, listed=listed)
+            ]
+    if not found and explicit and len(clause.split()) > 1 and not _SAYS_NOTHING.search(clause):
         found = [_told_to_keep(clause, project)]
     return [sketch._replace(corrects=True) if corrects and not sketch.retracts else sketch for sketch in found]
+
+
+def _bare(clause: str) -> str:
+    """The clause without what leads up to it and what trails behind it."""
+    stripped = OPENING.sub("", clause.strip()).rstrip(" .!;?:")
+    return TRAILING.sub("", stripped) or stripped
+
+
+_SHORTHAND = (
+    (re.compile(r"\bi(?:am|m)\b(?!\w)(?!\.)", re.IGNORECASE), "I'm"),
+    (re.compile(r"\bive\b", re.IGNORECASE), "I've"),
+    (re.compile(r"\b(do|does|did|is|are|was|were|have|has|would|should|could)nt\b", re.IGNORECASE), r"\1n't"),
+    (re.compile(r"\bcant\b", re.IGNORECASE), "can't"),
+    (re.compile(r"\b(?:pls|plz)\b", re.IGNORECASE), "please"),
+    (re.compile(r"\bu\b"), "you"),
+    (re.compile(r"[’‘]"), "'"),
+)
+
+
+def spelled_out(sentence: str) -> str:
+    """The sentence with the usual slips and short forms of typing written out: "im", "dont", "pls", "u"."""
+    for short, whole in _SHORTHAND:
+        sentence = short.sub(whole, sentence)
+    return sentence
+
+
+def _said(clause: str, project: str | None, *, corrects: bool, listed: bool) -> list[Sketch]:
+    return [
+        sketch
+        for part in _parts(clause)
+        for sketch in _retraction(part, project) or _one(part, project, corrects=corrects, listed=listed)
+    ]
 
 
 def _parts(clause: str) -> list[str]:
@@ -313,7 +126,7 @@ def _parts(clause: str) -> list[str]:
     return re.split(r",? and (?=(?:I|i|my|My|we|We)(?:'\w+)? )", clause)
 
 
-def _one(clause: str, project: str | None, *, corrects: bool) -> list[Sketch]:
+def _one(clause: str, project: str | None, *, corrects: bool, listed: bool) -> list[Sketch]:
     readers: tuple[Callable[[str, str | None], list[Sketch]], ...] = (
         _nickname,
         _short_lived,
@@ -321,16 +134,19 @@ def _one(clause: str, project: str | None, *, corrects: bool) -> list[Sketch]:
         _about_project,
         _preferred,
         _about_user,
+        _as_a_rule,
     )
     for reader in readers:
         found = reader(clause, project)
         if found:
             return found
+    if listed and IMPERATIVE.match(clause):
+        return [_wished(clause, project)]
     return _swap(clause, project) if corrects or clause.lower().startswith(("it", "not ", "that")) else []
 
 
 def _reminders(clause: str, said_at: datetime) -> list[Sketch]:
-    match = _REMINDER.match(clause)
+    match = REMINDER.match(clause)
     if match is None:
         return []
     when = due(match["what"], said_at)
@@ -343,7 +159,7 @@ def _reminders(clause: str, said_at: datetime) -> list[Sketch]:
 
 
 def _retraction(clause: str, project: str | None) -> list[Sketch]:
-    match = _NO_LONGER.match(clause) or _NOT_ANY_MORE.match(clause)
+    match = NO_LONGER.match(clause) or NOT_ANY_MORE.match(clause)
     if match is None:
         return []
     held = f"{match['who']} {match['rest']}"
@@ -353,7 +169,7 @@ def _retraction(clause: str, project: str | None) -> list[Sketch]:
 
 def _swap(clause: str, project: str | None) -> list[Sketch]:
     """ "It's Lyon, not Paris": only what is known says what it is about, so the extractor looks the old value up."""
-    match = next((found for pattern in _SWAP if (found := pattern.match(clause))), None)
+    match = next((found for pattern in SWAP if (found := pattern.match(clause))), None)
     if match is None:
         return []
     new, old = match["new"].strip(), match["old"].strip()
@@ -361,7 +177,7 @@ def _swap(clause: str, project: str | None) -> list[Sketch]:
 
 
 def _nickname(clause: str, project: str | None) -> list[Sketch]:
-    match = _NICKNAME.match(clause)
+    match = NICKNAME.match(clause)
     if match is None or match["what"].lower() == "me":
         return []
     lasting = bool(re.search(r"from now on|in (?:the )?future", clause, re.IGNORECASE)) and "this" not in match["what"]
@@ -388,7 +204,7 @@ def _short_lived(clause: str, project: str | None) -> list[Sketch]:
         clause,
         flags=re.IGNORECASE,
     )
-    if not _SHORT_LIVED.match(core):
+    if not SHORT_LIVED.match(core):
         # A fact that holds for a while only is no lasting fact, and no agreement either.
         return [sketch._replace(reach=reach) for sketch in _about_project(core, project) + _about_user(core, project)]
     return [
@@ -399,32 +215,64 @@ def _short_lived(clause: str, project: str | None) -> list[Sketch]:
 
 
 def _standing(clause: str, project: str | None) -> list[Sketch]:
-    match = _STANDING.match(clause)
+    wish = WISH.match(clause)
+    if wish:
+        return [_wished(wish["what"], project)]
+    match = STANDING.match(clause)
     if match is None:
         return []
-    what = (match["what"] or match["always"] or match["late"]).strip()
+    what = _bare(match["what"] or match["always"] or match["late"])
     inner = _about_project(what, project) or _preferred(what, project) or _nickname(what, project)
     if inner:
         return inner
     called = next((sketch for sketch in _about_user(what, project) if sketch.predicate == "wants to be called"), None)
     if called:
         return [called]
-    if not (_FOR_AGENT if match["always"] else _IMPERATIVE).match(what):
+    if not (FOR_AGENT if match["always"] else IMPERATIVE).match(what) or _OF_THIS.search(what):
         return []
-    of_project = bool(re.search(r"\bin this (?:project|repo(?:sitory)?|codebase)\b", what, re.IGNORECASE))
-    statement = _capital(f"{_project_name(project)}: {what}.") if of_project else f"The user wants from now on: {what}."
-    return [standing_wish(statement, what, preference(what), project=(project or "project") if of_project else None)]
+    conditional = match["what"] and re.match(r"(?:when|whenever|if|every|each|any)\b", clause, re.IGNORECASE)
+    return [_wished(clause if conditional else what, project, what)]
+
+
+_OF_THIS = re.compile(r"\b(?:this|that|these|those|it|them)$|\bthis (?!project|repo|codebase|team)\w+", re.IGNORECASE)
+
+
+def _wished(said: str, project: str | None, what: str | None = None) -> Sketch:
+    """A wish for every time: the user's, or the project's when it says so."""
+    what = what or said
+    of_project = bool(re.search(r"\bin (?:this|our) (?:project|repo(?:sitory)?|codebase)\b", what, re.IGNORECASE))
+    statement = _capital(f"{_project_name(project)}: {what}.") if of_project else f"The user wants from now on: {said}."
+    return standing_wish(statement, what, preference(what), project=(project or "project") if of_project else None)
+
+
+def _as_a_rule(clause: str, project: str | None) -> list[Sketch]:
+    """What the user wants, or does, as a rule."""
+    clause = AFTERTHOUGHT.sub("", clause)
+    wants = TENDENCY.match(clause)
+    if wants:
+        what = (wants["what"] or wants["what2"]).strip()
+        if EMPTY_OBJECT.match(what) or (len(what.split()) < 2 and not preference(what)):
+            return []
+        return [standing_wish(f"{third_person(clause)}.", what, preference(what), project=None)]
+    does = HABIT.match(clause)
+    if does is None:
+        return []
+    said = does["what"] or does["every"] or does["off"]
+    return [
+        Sketch(f"{third_person(clause)}.", "a habit of the user", subject="user", predicate="as a rule", value=said)
+    ]
 
 
 def _preferred(clause: str, project: str | None) -> list[Sketch]:
-    match = _PREFER.match(clause)
-    if match is None or _EMPTY_OBJECT.match(match["what"]):
+    clause = AFTERTHOUGHT.sub("", clause)
+    match = PREFER.match(clause)
+    if match is None or EMPTY_OBJECT.match(match["what"]):
         return []
-    what = _REASON.sub("", match["what"])
+    what = REASON.sub("", match["what"])
     statement, reason = f"{third_person(clause)}.", "the user stated a preference"
     replaced = re.match(r"^(?P<what>.+?), not (?P<old>.+)$", what, re.IGNORECASE)
     what = replaced["what"] if replaced else what
-    over = _OVER.match(what)
+    over = OVER.match(what) or OVER_TO.match(what)
     topic = preference(over["value"] if over else what)
     if topic:
         concerns = "expression" if topic.expression else "decision"
@@ -449,14 +297,14 @@ def _preferred(clause: str, project: str | None) -> list[Sketch]:
 
 
 def _about_user(clause: str, project: str | None) -> list[Sketch]:
-    kept = _NOT_OLD.match(clause)
+    kept = NOT_OLD.match(clause)
     bare = kept["kept"] if kept else clause
-    for form in _ABOUT_USER:
-        match = form.pattern.match(_SO_WHAT.sub("", bare)) or form.pattern.match(_AND_MORE.sub("", bare))
+    for form in ABOUT_USER:
+        match = form.pattern.match(SO_WHAT.sub("", bare)) or form.pattern.match(AND_MORE.sub("", bare))
         if match is None:
             continue
         value = match["value"].strip(" .")
-        if _EMPTY_OBJECT.match(value) or (form.reason == _TASTE and not _is_lasting_taste(value)):
+        if EMPTY_OBJECT.match(value) or (form.reason == TASTE and not _is_lasting_taste(value)):
             return []
         predicate = form.predicate.format(**{name: (found or "").lower() for name, found in match.groupdict().items()})
         sketch = Sketch(
@@ -464,7 +312,7 @@ def _about_user(clause: str, project: str | None) -> list[Sketch]:
             form.reason,
             form.content_type,
             subject="user",
-            predicate=_CANONICAL.get(predicate, predicate),
+            predicate=CANONICAL.get(predicate, predicate),
             value=value,
             concerns="decision" if form.content_type == "preference" else None,
             replaces=kept["old"] if kept else None,
@@ -474,7 +322,7 @@ def _about_user(clause: str, project: str | None) -> list[Sketch]:
 
 
 _OF_THE_MOMENT = re.compile(
-    r"\b(?:this|that|these|those|it|them|him|her|his|he|she|they|your|you|what|how|thought"
+    r"\b(?:this|that|these|those|it|them|their|him|her|his|he|she|they|your|you|what|how|thought"
     r"|idea|color|colour)\b|^(?:the|to|a lot|having|being"
     r"|seeing|making|getting|entering|finding|sharing|hearing)\b| - ",
     re.IGNORECASE,
@@ -489,15 +337,21 @@ def _is_lasting_taste(value: str) -> bool:
 def _about_project(clause: str, project: str | None) -> list[Sketch]:
     subject = project or "project"
     statement = _of_project(clause, project)
-    for pattern in _DECIDED:
+    for pattern in DECIDED:
         match = pattern.match(clause)
-        if match and not _EMPTY_OBJECT.match(match["what"]) and _is_lasting_choice(match["what"]):
-            return [_choice(match["what"], statement, subject, "a decision that was made")]
-    match = _IS.match(clause)
+        if match is None:
+            continue
+        moved = match.groupdict().get("named")
+        what = moved or match["what"]
+        if EMPTY_OBJECT.match(what):
+            continue
+        if (moved and re.search(r"[A-Z]", moved)) or _is_lasting_choice(what):
+            return [_choice(what, statement, subject, "a decision that was made")]
+    match = IS.match(clause)
     if match:
         what = match["what"].lower()
         found = technology(match["value"])
-        predicate = found.category if found else _CANONICAL.get(what, what)
+        predicate = found.category if found else CANONICAL.get(what, what)
         value = found.name if found else match["value"]
         return [
             Sketch(
@@ -509,11 +363,24 @@ def _about_project(clause: str, project: str | None) -> list[Sketch]:
                 owner="project",
             )
         ]
-    match = _DEPLOY.match(clause)
+    match = SCHEDULE.match(clause)
+    if match:
+        what, when = (match["what"] or "").lower(), match["when"] or match["every"]
+        return [
+            Sketch(
+                statement,
+                "a fact about the project",
+                subject=subject if what else None,
+                predicate=f"{what} is" if what else None,
+                value=when if what else None,
+                owner="project",
+            )
+        ]
+    match = DEPLOY.match(clause)
     if match:
         found = technology(match["what"])
         predicate = f"deploys {match['how'].lower()}" if found is None else found.category
-        value = found.name if found else match["what"]
+        value = found.name if found else match["what"] or match["how"]
         return [
             Sketch(
                 statement,
@@ -524,13 +391,14 @@ def _about_project(clause: str, project: str | None) -> list[Sketch]:
                 owner="project",
             )
         ]
-    for pattern in _USES:
-        match = pattern.match(_NOT_OLD.sub(r"\g<kept>", clause))
-        if match and not _EMPTY_OBJECT.match(match["what"]):
-            sketch = _choice(match["what"], statement, subject, "a fact about the project")
-            swapped = _NOT_OLD.match(clause)
+    for pattern in USES:
+        match = pattern.match(NOT_OLD.sub(r"\g<kept>", clause))
+        what = _used(match)
+        if what and not EMPTY_OBJECT.match(what):
+            sketch = _choice(what, statement, subject, "a fact about the project")
+            swapped = NOT_OLD.match(clause)
             return [sketch._replace(replaces=swapped["old"] if swapped else None)]
-    match = _CONVENTION.match(clause)
+    match = CONVENTION.match(clause)
     if match:
         return [
             Sketch(
@@ -540,7 +408,24 @@ def _about_project(clause: str, project: str | None) -> list[Sketch]:
     return []
 
 
+def _used(match: re.Match[str] | None) -> str | None:
+    """What is used, by the words of a form. After "we", or a verb that may mean anything, it must be a name."""
+    if match is None:
+        return None
+    groups = match.groupdict()
+    used = groups.get("named") or groups.get("what") or ""
+    says_much = groups.get("named") is None and re.match(PROJECT, match[0], re.IGNORECASE)
+    return used if says_much or technology(used) or re.search(r"[A-Z0-9]", used) else None
+
+
 _TO_LISTENER = re.compile(r"\b(?:you|your|yourself|you'?re|let'?s)\b", re.IGNORECASE)
+_SAYS_NOTHING = re.compile(
+    rf"{_TO_LISTENER.pattern}|^(?:it'?s?|this|that|that'?s|these|those|there"
+    rf"|the [\w ]{{2,30}}? (?:should|must|will|has to|needs to|is an?)|the (?:story"
+    r"|hero|character|target|persona|essay|article|answer|output|response|text|question|example|reader|audience))\b",
+    re.IGNORECASE,
+)
+"""Told to the listener, or about what is being written: said of this task, whatever "remember" it follows."""
 _CHOOSES = re.compile(
     r"^(?:use|adopt|switch (?:over )?to|move (?:over )?to|migrate|standardi[sz]e|deploy"
     r"|release|require|encrypt|version|store|split|drop"
@@ -549,18 +434,19 @@ _CHOOSES = re.compile(
 )
 
 
+_FOR_ALL = re.compile(r"^(?:all|every|each|no|new|any) (?!one\b|more\b|longer\b|time\b)[\w-]+", re.IGNORECASE)
+
+
 def _is_lasting_choice(what: str) -> bool:
     """A decision about how the project is done, or one with its reason; "we decided to wait" is neither."""
-    return bool(technology(what) or _REASON.search(what) or _CHOOSES.search(what))
+    return bool(technology(what) or REASON.search(what) or _CHOOSES.search(what) or _FOR_ALL.match(what))
 
 
 def _choice(what: str, statement: str, subject: str, reason: str) -> Sketch:
     """A choice of something; its property is known when it names one technology that we know."""
-    chosen = re.split(r",? (?:over|instead of|rather than)\b", _REASON.sub("", what), maxsplit=1, flags=re.IGNORECASE)[
-        0
-    ]
+    chosen = re.split(r",? (?:over|instead of|rather than)\b", REASON.sub("", what), maxsplit=1, flags=re.IGNORECASE)[0]
     found = technology(chosen)
-    purpose = _FOR.search(chosen)
+    purpose = FOR.search(chosen)
     predicate = value = None
     if found:
         tells = purpose and not purpose["purpose"].lower().startswith(found.category[:4])
@@ -572,7 +458,7 @@ def _choice(what: str, statement: str, subject: str, reason: str) -> Sketch:
 def _told_to_keep(clause: str, project: str | None) -> Sketch:
     """Something that the user asked to remember and that fits no form: their own words."""
     reach = wording.limits_reach(clause) or "lasting"
-    about_project = bool(re.match(rf"^(?:{_PROJECT}|we|our)\b", clause, re.IGNORECASE))
+    about_project = bool(re.match(rf"^(?:{PROJECT}|we|our)\b", clause, re.IGNORECASE))
     statement = _of_project(clause, project) if about_project else f"{third_person(clause)}."
     return Sketch(statement, "the user asked to remember it", owner="project" if about_project else "user", reach=reach)
 
@@ -608,6 +494,7 @@ _BE = {
 }
 _SUBJECT = re.compile(
     r"\bI(?!\w)(?P<short>'m|'ve|'ll|'d|’m|’ve|’ll|’d)?(?P<adverbs>(?:\s+(?:also|always|usually"
+    r"|typically|normally|primarily"
     r"|generally|never|really|only|just|still|mostly|mainly|often|much"
     r"|strongly|currently|now|recently))*)(?:\s+(?P<verb>[a-z']+))?",
 )

@@ -60,7 +60,8 @@ _DIMENSIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "language",
         (
             ("English", r"english|英文|英语"),
-            ("Chinese", r"chinese|mandarin|中文|汉语|普通话"),
+            ("Traditional Chinese", r"traditional chinese|繁体(?:中文|字)?|正体(?:中文|字)?"),
+            ("Chinese", r"(?<!traditional )chinese|mandarin|(?<!繁体)(?<!正体)中文|汉语|普通话"),
             ("German", r"german|德语|德文"),
             ("French", r"french|法语|法文"),
             ("Spanish", r"spanish|西班牙语"),
