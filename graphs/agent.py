@@ -43,6 +43,8 @@ def create_memory_agent(
     max_tokens: int | None = None,
     keep_tokens: int | None = None,
     providers: Sequence[ContextProvider] = (),
+    trusted_tools: frozenset[str] = frozenset(),
+    exclude_external: bool = False,
 ) -> MemoryGraph[MemoryState, MemoryContext, MemoryState, MemoryState]:
     """An agent with memory, as a builder: `.compile(checkpointer=saver, store=store)` makes it a graph to invoke with
     `context=Identity(...)`.
@@ -57,6 +59,8 @@ def create_memory_agent(
     its end stays verbatim then, half of `max_tokens` when None.
     `providers`: other sources of context (an external memory service, a house rule), asked before each call of the
     model and told after it, in order.
+    `trusted_tools`: the tools whose results may settle something; `exclude_external`: a thread that takes in content of
+    the web, of a file or of another tool learns nothing from then on, until its user says otherwise.
     """
     own = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
     all_tools = [*own, *(memory_tools() if recall != "automatic" else [])]
@@ -66,7 +70,8 @@ def create_memory_agent(
         model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens, providers=providers
     )
     keep_tokens = keep_tokens or reason.max_tokens // 2
-    track, consolidate = Track(tracker), Consolidate(extractor, when=when)
+    track, consolidate = Track(tracker), Consolidate(extractor, trusted_tools=trusted_tools, when=when)
+    learning: Any = {"trusted_tools": trusted_tools, "exclude_external": exclude_external, "when": when}
 
     def before_model(state: MemoryState) -> Literal["flush", "reason"]:
         runtime = _running()
@@ -89,9 +94,9 @@ def create_memory_agent(
     graph.add_node("retrieve", Retrieve())
     graph.add_node("reason", reason)
     graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)]))
-    graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens, when=when))
+    graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens, **learning))
     graph.add_node("compact", Compact(summariser, tracker=tracker, keep_tokens=keep_tokens))
-    graph.add_node("extract", Extract(extractor, when=when))
+    graph.add_node("extract", Extract(extractor, **learning))
     graph.add_node("track", track)
     graph.add_node("consolidate", consolidate)
 

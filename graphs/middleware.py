@@ -91,6 +91,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         max_tokens: int | None = None,
         keep_tokens: int | None = None,
         trusted_tools: frozenset[str] = frozenset(),
+        exclude_external: bool = False,
         deliver: bool = True,
     ) -> None:
         self.tools = [*(memory_tools() if recall != "automatic" else []), artifact_read]
@@ -102,8 +103,11 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         self.max_tokens = max_tokens
         self.keep_tokens = keep_tokens
         self.trusted_tools = trusted_tools
+        self.exclude_external = exclude_external
         self.when = when
-        self.extract = Extract(self.extractor, trusted_tools=trusted_tools, when=when)
+        self.extract = Extract(
+            self.extractor, trusted_tools=trusted_tools, exclude_external=exclude_external, when=when
+        )
         self.track = Track(tracker)
         self.consolidate = Consolidate(self.extractor, trusted_tools=trusted_tools, when=when)
         self._tool_sizes: dict[str, int] = {}
@@ -191,7 +195,13 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     def _compacted(self, state: MemoryState, runtime: Runtime[Any], limit: int) -> Generator[Ask, Any, MemoryUpdate]:
         """Flush, then compact; both decide by the same state."""
         keep = self.keep_tokens or limit // 2
-        flush = Flush(self.extractor, trusted_tools=self.trusted_tools, keep_tokens=keep, when=self.when)
+        flush = Flush(
+            self.extractor,
+            trusted_tools=self.trusted_tools,
+            exclude_external=self.exclude_external,
+            keep_tokens=keep,
+            when=self.when,
+        )
         flushed = yield from flush.steps(state, runtime)
         compacted = yield from Compact(self.summariser, tracker=self.tracker, keep_tokens=keep).steps(state, runtime)
         return {**cast(MemoryUpdate, flushed), **cast(MemoryUpdate, compacted)}

@@ -29,21 +29,26 @@ __all__ = ["create_remember_graph"]
 
 
 def create_remember_graph(
-    extractor: Extractor | None = None, *, trusted_tools: frozenset[str] = frozenset(), when: When | None = None
+    extractor: Extractor | None = None,
+    *,
+    trusted_tools: frozenset[str] = frozenset(),
+    when: When | None = None,
+    exclude_external: bool = False,
 ) -> MemoryGraph[RememberState, MemoryContext, RememberState, RememberOutput]:
     """A builder. Give the compiled graph the thread's messages, and, when it runs again in a thread, the `flushed_to`
     that it returned: what it has seen before enters neither the graph nor its checkpoints. It needs a checkpointer (its
     own or its host's), since a review interrupts it.
 
     `when`, as in `Extract`: an extractor that calls a model leaves a job, and the graph ends. What waits for review is
-    then decided on outside it, by `everthread review`.
+    then decided on outside it, by `everthread review`. `trusted_tools` and `exclude_external` are those of `Extract`.
 
     What waits for review is pending in the store before anybody is asked, so that a review may also happen elsewhere,
     later, or never.
     """
     graph = MemoryGraph(RememberState, context_schema=MemoryContext, output_schema=RememberOutput)
     graph.narrow = new_window
-    graph.add_node("propose", Propose(extractor, when), destinations=("validate", END))
+    propose = Propose(extractor, when, trusted_tools=trusted_tools, exclude_external=exclude_external)
+    graph.add_node("propose", propose, destinations=("validate", END))
     graph.add_node("validate", Validate(trusted_tools))
     graph.add_node("resolve", Resolve())
     graph.add_node("commit", Commit())

@@ -110,6 +110,8 @@ class ThreadInfo(Frozen):
     """Time of the newest message."""
     memory: Literal["on", "read", "off"] = "on"
     """Whether this thread reads and writes memory (R288)."""
+    memory_because: str | None = None
+    """Why, when it was not the user's own choice."""
 
 
 class Transcripts(Protocol):
@@ -133,8 +135,11 @@ class Transcripts(Protocol):
     def threads(self, identity: Identity) -> list[ThreadInfo]:
         """This user's threads, the most recent first."""
 
-    def set_memory(self, identity: Identity, thread_id: str, memory: Literal["on", "read", "off"]) -> None:
-        """Choose whether this thread reads and writes memory, only reads it, or neither (R288); binds the thread."""
+    def set_memory(
+        self, identity: Identity, thread_id: str, memory: Literal["on", "read", "off"], *, because: str | None = None
+    ) -> None:
+        """Choose whether this thread reads and writes memory, only reads it, or neither (R288); binds the thread.
+        `because` says why, without a word of what was said, when it is not the user who chooses."""
 
     def memory_of(self, identity: Identity, thread_id: str) -> Literal["on", "read", "off"]:
         """What was chosen for this thread; `on` when nothing was."""

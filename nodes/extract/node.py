@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime
 
 from everthread.errors import ModelReplyError
 from everthread.nodes.extract.candidate import Extractor
+from everthread.nodes.extract.external import shuts_out
 from everthread.nodes.extract.later import When, is_late, learn_later
 from everthread.nodes.extract.pipeline import begin, learn, learns
 from everthread.nodes.extract.rules import RuleExtractor
@@ -33,7 +34,8 @@ class Extract(Node):
     `mode`: `always` at each turn's end; `throttled` at most once in `every` for a user, whatever the thread or process,
     so that several turns are read at once; `never` writes the transcript and leaves learning to the flush before
     compaction (R116). What the last turns of a thread left waiting is learnt by `everthread extract`.
-    `trusted_tools` names the tools whose results may settle something (R291).
+    `trusted_tools` names the tools whose results may settle something (R291). `exclude_external`: a thread that takes
+    in content of the web, of a file or of another tool learns nothing from then on, until its user says otherwise.
 
     With memory `read` or `off`, nothing is learnt and no transcript is kept, and what was said meanwhile is passed over
     for good.
@@ -49,11 +51,13 @@ class Extract(Node):
         mode: Mode = "always",
         every: timedelta = timedelta(0),
         when: When | None = None,
+        exclude_external: bool = False,
         clock: Callable[[], datetime] = now_utc,
     ) -> None:
         self.extractor = extractor or RuleExtractor()
         self.late = is_late(self.extractor, when)
         self.trusted_tools = trusted_tools
+        self.exclude_external = exclude_external
         self.mode: Mode = mode
         self.every = every
         self.clock = clock
@@ -68,6 +72,8 @@ class Extract(Node):
             announce(
                 runtime, "extract", "skipped", reason=f"memory is not on for this run or thread ({context.memory})"
             )
+            return {"flushed_to": messages[-1].id} if messages[-1].id else {}
+        if self.exclude_external and shuts_out(runtime, messages, self.trusted_tools, node="extract"):
             return {"flushed_to": messages[-1].id} if messages[-1].id else {}
         if _is_unanswered(state, messages):
             begin(context.identity, store, thread_id, messages)

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from everthread.errors import UsageError
 from everthread.nodes.extract.candidate import Extractor
+from everthread.nodes.extract.external import shuts_out
 from everthread.nodes.extract.later import When, is_late, job_kind, put_off
 from everthread.nodes.extract.node import said_before, waiting
 from everthread.nodes.extract.pipeline import (
@@ -103,9 +104,18 @@ class Decides(Step):
 class Propose(Step):
     """Writes the window to the transcript and asks the extractor."""
 
-    def __init__(self, extractor: Extractor | None = None, when: When | None = None) -> None:
+    def __init__(
+        self,
+        extractor: Extractor | None = None,
+        when: When | None = None,
+        *,
+        trusted_tools: frozenset[str] = frozenset(),
+        exclude_external: bool = False,
+    ) -> None:
         self.extractor = extractor or RuleExtractor()
         self.late = is_late(self.extractor, when)
+        self.trusted_tools = trusted_tools
+        self.exclude_external = exclude_external
 
     def steps(self, state: Any, runtime: Runtime[Any]) -> Steps:
         """Returns the `work` with its candidates and goes on to `validate`; ends at once when there is nothing to
@@ -114,8 +124,11 @@ class Propose(Step):
         if not learns(context, store, thread_id):
             announce(runtime, "propose", "skipped", reason="memory is not on for this run or thread")
             return Command(goto="__end__")
+        messages = waiting(state)
+        if self.exclude_external and shuts_out(runtime, messages, self.trusted_tools, node="propose"):
+            return Command(goto="__end__", update={"flushed_to": messages[-1].id, "receipts": []})
         if state.get("messages"):
-            work = begin(context.identity, store, thread_id, waiting(state), before=said_before(state))
+            work = begin(context.identity, store, thread_id, messages, before=said_before(state))
         else:
             lines = store.transcripts.read(context.identity, thread_id, after=state.get("flushed_to"))
             work = work_of(context.identity, thread_id, lines)

@@ -10,6 +10,7 @@ from everthread.errors import ModelReplyError
 from everthread.nodes.compact.budget import Counter
 from everthread.nodes.compact.cut import KEEP_TOKENS, leaving
 from everthread.nodes.extract import Extractor, RuleExtractor
+from everthread.nodes.extract.external import shuts_out
 from everthread.nodes.extract.later import When, is_late, learn_later
 from everthread.nodes.extract.node import said_before, waiting
 from everthread.nodes.extract.pipeline import learn, learns
@@ -26,7 +27,7 @@ class Flush(Node):
     What extraction has seen already (`flushed_to`) is not read again. With an extractor that calls a model (or
     `when="job"`, as in `Extract`) the transcript and a job are enough: they have everything. When an inline extractor's
     model gives nothing usable, the transcript has the messages all the same, and `Extract` reads them again at the end
-    of the turn.
+    of the turn. `exclude_external` is that of `Extract`.
     """
 
     reads_messages = True
@@ -39,10 +40,12 @@ class Flush(Node):
         keep_tokens: int = KEEP_TOKENS,
         counter: Counter | None = None,
         when: When | None = None,
+        exclude_external: bool = False,
     ) -> None:
         self.extractor = extractor or RuleExtractor()
         self.late = is_late(self.extractor, when)
         self.trusted_tools = trusted_tools
+        self.exclude_external = exclude_external
         self.keep_tokens = keep_tokens
         self.counter = counter
 
@@ -57,6 +60,8 @@ class Flush(Node):
         context = context_of(runtime)
         if not learns(context, store_of(runtime), thread_of(runtime)):
             announce(runtime, "flush", "skipped", reason=f"memory is not on for this run or thread ({context.memory})")
+            return {}
+        if self.exclude_external and shuts_out(runtime, unseen, self.trusted_tools, node="flush"):
             return {}
         if self.late:
             put_off_to = learn_later(runtime, self.extractor, unseen, before=said_before(state), node="flush")

@@ -48,7 +48,7 @@ SELECT seq, tenant, user, {COLUMNS} FROM messages JOIN threads USING (thread_id)
 WHERE messages.erased_at IS NULL AND seq > ? ORDER BY seq LIMIT ?
 """
 THREADS = """
-SELECT threads.thread_id, name, memory, count(seq), min(at), max(at)
+SELECT threads.thread_id, name, memory, memory_because, count(seq), min(at), max(at)
 FROM threads LEFT JOIN messages ON messages.thread_id = threads.thread_id AND messages.erased_at IS NULL
 WHERE tenant = ? AND user = ?
 GROUP BY threads.thread_id
@@ -100,17 +100,21 @@ class Transcripts:
                 first_at=None if first is None else moment(first),
                 last_at=None if last is None else moment(last),
                 memory=memory,
+                memory_because=because,
             )
-            for thread_id, name, memory, count, first, last in rows
+            for thread_id, name, memory, because, count, first, last in rows
         ]
 
-    def set_memory(self, identity: Identity, thread_id: str, memory: Memory) -> None:
-        """Choose whether this thread reads and writes memory, only reads it, or neither (R288); binds the thread."""
+    def set_memory(self, identity: Identity, thread_id: str, memory: Memory, *, because: str | None = None) -> None:
+        """Choose whether this thread reads and writes memory, only reads it, or neither (R288), and why; binds the
+        thread."""
         if memory not in ("on", "read", "off"):
             raise UsageError(f'memory must be "on", "read" or "off", not {memory!r}')
         with self._database.write() as connection:
             bind_thread(connection, identity, thread_id)
-            connection.execute("UPDATE threads SET memory = ? WHERE thread_id = ?", (memory, thread_id))
+            connection.execute(
+                "UPDATE threads SET memory = ?, memory_because = ? WHERE thread_id = ?", (memory, because, thread_id)
+            )
 
     def memory_of(self, identity: Identity, thread_id: str) -> Memory:
         """What was chosen for this thread; `on` when nothing was. AccessDenied if it is another user's."""

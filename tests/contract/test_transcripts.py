@@ -259,3 +259,13 @@ def test_erasing_needs_a_reason(store: MemoryStore, ana: Identity) -> None:
     with pytest.raises(UsageError, match="reason"):
         store.transcripts.erase(ana, "t1", reason=" ")
     assert store.transcripts.read(ana, "t1") == [said("t1", "m1")]
+
+
+def test_why_a_thread_does_not_use_memory_is_kept_until_the_user_chooses(store: MemoryStore, ana: Identity) -> None:
+    def state() -> list[tuple[str, str | None]]:
+        return [(info.memory, info.memory_because) for info in store.transcripts.threads(ana)]
+
+    store.transcripts.set_memory(ana, "t1", "read", because="it took in a page")
+    assert state() == [("read", "it took in a page")]
+    store.transcripts.set_memory(ana, "t1", "on")
+    assert state() == [("on", None)]

@@ -141,3 +141,16 @@ def test_consent_is_printed_and_changed(tmp_path: Path) -> None:
     assert run(tmp_path, "audit").stdout.splitlines()[1].split("\t")[3:5] == ["consent", "on -> off"]
     wrong = run(tmp_path, "consent", "maybe")
     assert (wrong.exit_code, wrong.stderr) == (2, "error: consent is on, read or off, not 'maybe'\n")
+
+
+def test_whether_a_thread_uses_memory_is_shown_with_its_reason_and_chosen(tmp_path: Path) -> None:
+    with open_store(f"sqlite:{tmp_path}") as store:
+        store.transcripts.bind(ANA, "t1", name="planning")
+        store.transcripts.set_memory(ANA, "t1", "read", because="the thread took in external content (web, message m1)")
+    shown = run(tmp_path, "threads").stdout.splitlines()[1].split("\t")
+    assert shown[4] == "read: the thread took in external content (web, message m1)"
+    changed = run_json(tmp_path, "threads", "t1", "--memory", "on")
+    assert [(info["memory"], info["memory_because"]) for info in changed] == [("on", None)]
+    for wrong in (["--memory", "on"], ["t1", "--memory", "maybe"]):
+        assert run(tmp_path, "threads", *wrong).exit_code == 2
+    assert run(tmp_path, "threads", "nowhere").stdout == "no such thread\n"
