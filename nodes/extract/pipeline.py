@@ -19,7 +19,7 @@ from everthread.errors import Conflict, UsageError
 from everthread.nodes.eviction import whole
 from everthread.nodes.extract import wording
 from everthread.nodes.extract.candidate import Candidate, Extractor, Look, Window
-from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve
+from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve, settled
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.extract.sequence import Positions, learnt_before, overtaking, said_later
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, Reminder, is_injected, unfinished, validate
@@ -74,6 +74,8 @@ class Work(NamedTuple):
     """Receipts of what the memory tools saved in this window."""
     later: tuple[str, ...] = ()
     """Ids of the thread's messages after the window, in order, when it is read late."""
+    again: bool = False
+    """The thread is read again: what was to be done by now is over."""
     extracted_by: str = "rules/1"
     """The extractor that proposed."""
     known: tuple[Record, ...] = ()
@@ -157,8 +159,8 @@ def propose(work: Work, extractor: Extractor, store: MemoryStore) -> Generator[A
     """Ask the extractor. Raises ModelReplyError as it does: nothing is written then."""
     window = Window(work.lines, look=_look(store, work.identity, work.thread_id), project=work.identity.project)
     candidates = yield from extractor.propose(window)
-    distinct = {candidate.model_dump_json(exclude={"messages"}): candidate for candidate in reversed(candidates)}
-    ordered = sorted(reversed(distinct.values()), key=lambda candidate: max(candidate.messages, default=0))
+    distinct = {candidate.model_dump_json(): candidate for candidate in candidates}
+    ordered = sorted(distinct.values(), key=lambda candidate: max(candidate.messages, default=0))
     return work._replace(candidates=tuple(ordered), known=tuple(window.shown), extracted_by=extractor.id)
 
 
@@ -193,6 +195,9 @@ def resolve_all(work: Work, store: MemoryStore, *, dry_run: bool = False) -> Wor
                 changes.append(
                     Change(action="refuse", rule=verdict.rule, reason=verdict.reason, evidence=verdict.evidence)
                 )
+            case Reminder() if work.again and verdict.due_at <= work.now:
+                reason = "it was to be done by a time that is over"
+                changes.append(Change(action="refuse", rule="over", reason=reason, evidence=verdict.evidence))
             case Reminder():
                 key = f"task:{work.thread_id}:{','.join(verdict.evidence)}:{verdict.due_at.isoformat()}"
                 reminders[key] += 1
@@ -211,7 +216,9 @@ def resolve_all(work: Work, store: MemoryStore, *, dry_run: bool = False) -> Wor
                     planned.pop(change.target, None)
                 if change.record:
                     planned[change.record.id] = change.record
-                changes.append(change)
+                others = settled(verdict, change, existing)
+                gone.update(str(each.target) for each in others)
+                changes += [change, *others]
     return work._replace(changes=tuple(changes))
 
 
@@ -322,11 +329,12 @@ def remember_statement(
     thread_id: str,
     key: str,
     corrects: str | None = None,
+    reason: str | None = None,
 ) -> Receipt:
     """The explicit save (R85): through the same rules at once, and the receipt says what became of it.
 
     It rests on `request`, the user's own last message: without one nothing is kept, and what that message does not say
-    waits for review. `corrects` is the id of the record that the statement replaces.
+    waits for review. `corrects` is the id of the record that the statement replaces, `reason` why it is written.
 
     Raises UsageError when memory is not writable in this run or the record to correct does not exist.
     """
@@ -342,6 +350,8 @@ def remember_statement(
     lines = [_read(line) for line in lines]
     work = Work(identity, thread_id, key, tuple(lines), now_utc(), extracted_by=EXPLICIT_SAVE)
     candidate = _saved(statement, lines, old, identity)
+    if reason:
+        candidate = candidate.model_copy(update={"write_reason": reason})
     work = work._replace(candidates=(candidate,), known=(old,) if old else ())
     receipt = commit(resolve_all(validate_all(work), store), store)
     assert receipt is not None  # one candidate always comes to one change
@@ -440,10 +450,10 @@ def _learnt_before(work: Work, store: MemoryStore) -> list[Record]:
 
 def _resolved(draft: Draft, existing: Sequence[Record], learnt: Sequence[Record], positions: Positions) -> Change:
     """What the draft comes to, when what was said later, or decided before, is left as it is."""
-    known, later = learnt_before(draft, learnt), overtaking(draft, existing, positions)
+    known, later = learnt_before(draft, learnt, existing), overtaking(draft, existing, positions)
     evidence = draft.record.provenance.message_ids
     if known:
-        reason = f"it was learnt from the same message before, and ended ({known.id})"
+        reason = f"it was learnt from the same message before, and is {known.status} ({known.id})"
         return Change(action="refuse", rule="already-known", reason=reason, evidence=evidence)
     if later:
         reason = f"the thread says otherwise later ({later.id})"

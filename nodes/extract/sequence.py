@@ -21,17 +21,17 @@ Positions = Mapping[str, int]
 STANDING = ("active", "contested")
 
 
-def learnt_before(draft: Draft, learnt: Sequence[Record]) -> Record | None:
-    """The record that this very draft became before, from the same message, and that has ended since; None when there
-    is none. Whatever ended it still holds. (What stands or waits is met by `resolve`.)"""
+def learnt_before(draft: Draft, learnt: Sequence[Record], existing: Sequence[Record]) -> Record | None:
+    """The record that this very draft became before, from the same message; None when there is none. Whatever became
+    of it since still holds: it was superseded, it ended, or its time is over. (`resolve` meets what is in use.)"""
     if draft.retracts:
         return None
-    said = set(draft.record.provenance.message_ids)
+    said, met = set(draft.record.provenance.message_ids), {known.id for known in existing}
     return next(
         (
             known
             for known in learnt
-            if known.status not in (*STANDING, "pending")
+            if known.id not in met
             and known.scope == draft.record.scope
             and not said.isdisjoint(known.provenance.message_ids)
             and is_same_fact(draft.record, known)
