@@ -7,10 +7,11 @@ this version of everthread. `entry_of` and `read_entry` undo each other.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError, model_validator
 
@@ -26,12 +27,12 @@ from everthread.stores.transfer import Row
 
 __all__ = [
     "FOLLOWING",
-    "TYPES",
     "USAGE",
     "WRITTEN",
     "Entry",
     "Kept",
     "Owner",
+    "PortableEntry",
     "Revision",
     "entry_of",
     "plain",
@@ -44,10 +45,6 @@ __all__ = [
 Entry = dict[str, Any]
 """One object of an export, with its `type`."""
 
-TYPES = (
-    "thread", "evidence", "erased", "record", "receipt", "task", "artifact", "input", "job", "item", "consent",
-)  # fmt: skip
-"""What can be brought back, in the order of the file. `erased` is a message of which only its ids are left."""
 USAGE = {"usage_count", "last_used_at"}
 """Fields of a record that are counted beside its revisions."""
 FOLLOWING = frozenset({"revisions", "artifact_uses"})
@@ -240,12 +237,28 @@ def _text(value: Any) -> str | None:
 # --------------------------------------------------------------------------------------------------------------- rows
 
 
-class _Entry(Frozen):
+class PortableEntry(Frozen):
     """What an entry must be to become rows again."""
 
+    type: ClassVar[str]
+    """Its type, as the file names it."""
+
+    @abstractmethod
     def rows(self, owner: Owner) -> list[Row]:
         """The entry's rows, of this tenant and user; see `Transfer.restore`."""
-        raise NotImplementedError
+
+    def known_as(self) -> str:
+        """By what it is known."""
+        return str(getattr(self, "id", None) or getattr(self, "message_id", None) or getattr(self, "key", self.type))
+
+    def threads_of(self) -> tuple[str, ...]:
+        """The threads that it belongs to."""
+        thread_id = getattr(self, "thread_id", None)
+        return (str(thread_id),) if thread_id else ()
+
+    def texts(self) -> tuple[str, ...]:
+        """What it says in words."""
+        return tuple(text for name in ("text", "result", "key") if (text := getattr(self, name, None)))
 
 
 class Owner(NamedTuple):
@@ -259,7 +272,8 @@ class Owner(NamedTuple):
         return self._asdict()
 
 
-class _Thread(_Entry):
+class _Thread(PortableEntry):
+    type = "thread"
     id: Label
     name: Label | None
     memory: Memory
@@ -267,6 +281,9 @@ class _Thread(_Entry):
     bound_at: AwareDatetime
     erased_at: AwareDatetime | None
     erased_because: str | None
+
+    def threads_of(self) -> tuple[str, ...]:
+        return (self.id,)
 
     def rows(self, owner: Owner) -> list[Row]:
         values: dict[str, Any] = {
@@ -282,7 +299,9 @@ class _Thread(_Entry):
         return [Row("threads", values)]
 
 
-class _Evidence(_Entry, Evidence):
+class _Evidence(PortableEntry, Evidence):
+    type = "evidence"
+
     def rows(self, owner: Owner) -> list[Row]:
         payload = None if self.payload is None else _compact(self.payload)
         values: dict[str, Any] = {
@@ -300,7 +319,8 @@ class _Evidence(_Entry, Evidence):
         return [Row("messages", values)]
 
 
-class _Erased(_Entry):
+class _Erased(PortableEntry):
+    type = "erased"
     thread_id: Label
     message_id: Label
     at: AwareDatetime
@@ -328,8 +348,10 @@ class Revision(NamedTuple):
     change_reason: str
 
 
-class Kept(_Entry):
+class Kept(PortableEntry):
     """A record with its history, as an entry has it."""
+
+    type = "record"
 
     id: Label
     author: Label
@@ -380,7 +402,9 @@ def record_rows(owner: Owner, kept: Kept, history: Sequence[Revision]) -> list[R
     return [Row("records", values), *(Row("revisions", each) for each in revisions)]
 
 
-class _Receipt(_Entry, Receipt):
+class _Receipt(PortableEntry, Receipt):
+    type = "receipt"
+
     def rows(self, owner: Owner) -> list[Row]:
         return [receipt_row(owner, Receipt.model_validate(self.model_dump()))]
 
@@ -391,7 +415,8 @@ def receipt_row(owner: Owner, receipt: Receipt) -> Row:
     return Row("receipts", {"id": receipt.id, **owner.columns(), "key": receipt.key, "body": body})
 
 
-class _Task(_Entry, Task):
+class _Task(PortableEntry, Task):
+    type = "task"
     key: str | None
 
     def rows(self, owner: Owner) -> list[Row]:
@@ -411,7 +436,8 @@ class _Task(_Entry, Task):
         return [Row("tasks", values)]
 
 
-class _Artifact(_Entry):
+class _Artifact(PortableEntry):
+    type = "artifact"
     id: str
     kind: Literal["summary", "task_state", "instructions", "tool_result", "original"]
     text: str
@@ -423,6 +449,9 @@ class _Artifact(_Entry):
         if self.id != artifact_id(self.text):
             raise ValueError("id: is not the hash of the text")
         return self
+
+    def threads_of(self) -> tuple[str, ...]:
+        return self.threads
 
     def rows(self, owner: Owner) -> list[Row]:
         own = owner.columns()
@@ -437,7 +466,8 @@ class _Artifact(_Entry):
         return [Row("artifacts", values), *uses]
 
 
-class _Input(_Entry):
+class _Input(PortableEntry):
+    type = "input"
     thread_id: Label
     message_id: Label
     delivery: Literal["queue", "steer"]
@@ -448,7 +478,8 @@ class _Input(_Entry):
         return [Row("inbox", {**self.model_dump(), "text": text})]
 
 
-class _Job(_Entry):
+class _Job(PortableEntry):
+    type = "job"
     id: Label
     key: str | None
     kind: Label
@@ -471,7 +502,8 @@ class _Job(_Entry):
         return [Row("jobs", values)]
 
 
-class _Item(_Entry):
+class _Item(PortableEntry):
+    type = "item"
     namespace: tuple[Label, ...]
     key: Label
     value: dict[str, Any]
@@ -500,7 +532,8 @@ class _Item(_Entry):
         return [Row("items", values)]
 
 
-class _Consent(_Entry):
+class _Consent(PortableEntry):
+    type = "consent"
     memory: Memory
     at: AwareDatetime
 
@@ -508,22 +541,15 @@ class _Consent(_Entry):
         return [Row("consents", {**owner.columns(), "memory": self.memory, "at": micros(self.at)})]
 
 
-MODELS: dict[str, type[_Entry]] = {
-    "thread": _Thread,
-    "evidence": _Evidence,
-    "erased": _Erased,
-    "record": Kept,
-    "receipt": _Receipt,
-    "task": _Task,
-    "artifact": _Artifact,
-    "input": _Input,
-    "job": _Job,
-    "item": _Item,
-    "consent": _Consent,
-}
+MODELS: dict[str, type[PortableEntry]] = {
+    model.type: model
+    for model in (
+        _Thread, _Evidence, _Erased, Kept, _Receipt, _Task, _Artifact, _Input, _Job, _Item, _Consent,
+    )
+}  # fmt: skip
 
 
-def read_entry(entry: Entry) -> _Entry:
+def read_entry(entry: Entry) -> PortableEntry:
     """An entry of a file, checked; `rows` gives what it is in a store. UsageError when it is none."""
     model = MODELS.get(str(entry.get("type")))
     if model is None:

@@ -4,7 +4,8 @@
     report = migrate(store, read(Path("old.db"), "langgraph"), maps, layout="langgraph", identity_for=..., dry_run=True)
 
 What comes in passes the rules of extraction, names where it came from, and has at most the authority of what a user
-implied. A second run adds nothing. `postgres_items` reads the same from PostgreSQL, by URL.
+implied. A second run adds nothing. `postgres_items` reads the same from PostgreSQL, by URL. `restore` brings back an
+export of everthread's own, whole.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from everthread.migrate.items import Item, Layout, Skipped, items_of, read
 from everthread.migrate.mapping import Map, load_maps
 from everthread.migrate.migration import migrate
 from everthread.migrate.report import MigrationReport, RefusedCount
+from everthread.migrate.restore import RestoreReport, is_export, restore
 
 if TYPE_CHECKING:
     from everthread.migrate.postgres import PostgresSource as PostgresSource
@@ -25,12 +27,15 @@ __all__ = [
     "MigrationReport",
     "PostgresSource",
     "RefusedCount",
+    "RestoreReport",
     "Skipped",
+    "is_export",
     "items_of",
     "load_maps",
     "migrate",
     "postgres_items",
     "read",
+    "restore",
 ]
 
 

@@ -23,6 +23,7 @@ from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors
 from everthread.stores.sqlite.item_vectors import Embedded, ItemVectors
 from everthread.stores.sqlite.rows import SAVE, SAVE_REVISION, Stored, body_of, columns_of, document_of, space_of
 from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space
+from everthread.stores.sqlite.threads import bind_thread
 from everthread.stores.sqlite.tombstones import is_buried, key_of, was_message_buried
 from everthread.stores.sqlite.transcripts import searched_of
 from everthread.stores.transfer import Outcome, Row
@@ -196,7 +197,7 @@ class _Run:
         row = entry[0]
         if row.table == "records":
             return self._of_record(entry)
-        if row.table in ("messages", "inbox") and not self._owns(str(row.values["thread_id"])):
+        if row.table in ("messages", "inbox") and not self._may_own(str(row.values["thread_id"])):
             return "other"
         found = self._found(row)
         if found is not None:
@@ -245,9 +246,10 @@ class _Run:
             return was_message_buried(self._connection, self._key, self._identity, thread_id, message_id)
         return False
 
-    def _owns(self, thread_id: str) -> bool:
+    def _may_own(self, thread_id: str) -> bool:
+        """Whether a thread is this user's, or nobody's yet."""
         found = self._connection.execute("SELECT tenant, user FROM threads WHERE thread_id = ?", (thread_id,))
-        return found.fetchone() == (self._identity.tenant, self._identity.user)
+        return found.fetchone() in (None, (self._identity.tenant, self._identity.user))
 
     def _found(self, row: Row) -> dict[str, Any] | None:
         names = IDS[row.table]
@@ -264,6 +266,8 @@ class _Run:
         values = dict(row.values)
         if row.table == "receipts":
             values["body"] = self._without_gone(str(values["body"]))
+        if row.table in ("messages", "inbox"):
+            bind_thread(self._connection, self._identity, str(values["thread_id"]))
         names = list(values)
         marks = ", ".join("?" * len(names))
         self._connection.execute(

@@ -71,12 +71,15 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
             "MigrationReport",
             "PostgresSource",
             "RefusedCount",
+            "RestoreReport",
             "Skipped",
+            "is_export",
             "items_of",
             "load_maps",
             "migrate",
             "postgres_items",
             "read",
+            "restore",
         },
     }
     assert {module: set(module.__all__) for module in pinned} == pinned
