@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import json
+import random
 import sqlite3
 import threading
 import time
@@ -12,13 +12,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
-from functools import cache, partial
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
-from uuid import UUID, uuid4, uuid5
+from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
-from langgraph._internal._constants import INPUT
 from langgraph.checkpoint.base import (
     ChannelVersions,
     Checkpoint,
@@ -26,29 +25,27 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
     get_checkpoint_id,
+    get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.utils import search_where
 
 from everthread.errors import Conflict, StoreError, UsageError
-from everthread.stores.checkpoints import fence, lease
+from everthread.stores.checkpoints import erasing, fence, lease, rows
 from everthread.stores.checkpoints.files import connect, path_of, translated
-from everthread.stores.checkpoints.redaction import Redaction, said_by
-from everthread.stores.checkpoints.retention import Node, lineage, nearest_kept
+from everthread.stores.checkpoints.retention import drop_runs, keep_latest
+from everthread.stores.checkpoints.rows import COUNTERS, Key, Rows
 from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import Finding
-from everthread.stores.traces import spellings
 
 __all__ = ["Saver", "open_checkpointer"]
 
 T = TypeVar("T")
 
-KEPT_OF_CONFIG = ("source", "step", "parents", "run_id", "counters_since_delta_snapshot")
+KEPT_OF_CONFIG = ("source", "step", "parents", "run_id", COUNTERS)
 """What LangGraph itself reads. It copies all of `configurable` into the metadata, its server the context too, in plain
 text; a user's name or a token among them would outlive every erasure. What `put` is given as metadata is kept whole."""
-
-_COUNTERS = "counters_since_delta_snapshot"
 
 _HEAD = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
 _LAST_WRITE = "SELECT run, writes FROM writers WHERE thread_id = ? AND checkpoint_ns = ?"
@@ -56,38 +53,8 @@ _NOTE_WRITE = """
 INSERT INTO writers (thread_id, checkpoint_ns, run, writes) VALUES (?, ?, ?, 1)
 ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET run = excluded.run, writes = writes + 1
 """
+_THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
 _RETIRE_WRITERS = "UPDATE writers SET run = ?, writes = writes + 1 WHERE thread_id = ?"
-_THREAD_ROWS = (
-    "DELETE FROM writes WHERE thread_id = ?",
-    "DELETE FROM checkpoints WHERE thread_id = ?",
-    "DELETE FROM writers WHERE thread_id = ?",
-)
-_COPY_CHECKPOINTS = """
-INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata)
-SELECT ?, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata
-FROM checkpoints WHERE thread_id = ?
-"""
-_COPY_WRITES = """
-INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)
-SELECT ?, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
-FROM writes WHERE thread_id = ?
-"""
-_NAMESPACES = "SELECT DISTINCT checkpoint_ns FROM checkpoints WHERE thread_id = ?"
-_METADATA = """
-SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?
-"""
-_CHECKPOINT = """
-SELECT type, checkpoint, parent_checkpoint_id FROM checkpoints
-WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
-"""
-_DELETE_CHECKPOINT = "DELETE FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
-_DELETE_WRITES = "DELETE FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
-_DELETE_TASK_WRITES = f"{_DELETE_WRITES} AND task_id = ?"
-_SET_PARENT = """
-UPDATE checkpoints SET parent_checkpoint_id = ? WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?
-"""
-_STORED_CHECKPOINTS = "SELECT rowid, type, checkpoint, metadata FROM checkpoints WHERE thread_id = ?"
-_STORED_WRITES = "SELECT rowid, type, value, channel FROM writes WHERE thread_id = ?"
 _THREADS_OF_RUN = """
 SELECT DISTINCT thread_id FROM checkpoints WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') = ?
 """
@@ -142,9 +109,10 @@ class Saver(SqliteSaver):
         self._closed = threading.Event()
         try:
             with translated(path):
-                super().setup()
-                self.conn.execute(lease.SCHEMA)
-                self.conn.execute(fence.SCHEMA)
+                rows.set_up(self.conn)
+                for statement in (lease.SCHEMA, fence.SCHEMA):
+                    self.conn.execute(statement)
+                super().setup()  # what a file of an older stock saver lacks
         except BaseException:
             self.conn.close()
             raise
@@ -200,14 +168,25 @@ class Saver(SqliteSaver):
             finally:
                 cursor.close()
 
+    @contextmanager
+    def _rows(self, transaction: bool = True) -> Iterator[Rows]:
+        """The file's rows in a transaction, as `cursor`."""
+        with self.cursor(transaction) as cursor:
+            yield Rows(cursor, self.serde)
+
     def doctor(self) -> builtins.list[Finding]:
-        """Look at the file's integrity; changes nothing."""
-        with self.cursor(transaction=False) as cursor:
-            (found,) = cursor.execute("PRAGMA quick_check(1)").fetchone()
-            count = _one(cursor, "SELECT count(DISTINCT thread_id) FROM checkpoints", ())
-        if found != "ok":
-            return [Finding(check="threads are intact", ok=False, detail=str(found), remedy="restore a backup")]
-        return [Finding(check="threads are intact", ok=True, detail=f"{count} threads")]
+        """Look at the file's integrity, and whether every thread has its values; changes nothing."""
+        check, remedy = "threads are intact", "restore a backup"
+        with self._rows(transaction=False) as found:
+            (state,) = found.cursor.execute("PRAGMA quick_check(1)").fetchone()
+            if state != "ok":
+                return [Finding(check=check, ok=False, detail=str(state), remedy=remedy)]
+            threads = [row[0] for row in found.cursor.execute(_THREADS).fetchall()]
+            torn = [thread_id for thread_id in threads if not found.is_whole(thread_id)]
+        if torn:
+            detail = f"values of {len(torn)} of {len(threads)} threads are gone: {', '.join(torn[:5])}"
+            return [Finding(check=check, ok=False, detail=detail, remedy=remedy)]
+        return [Finding(check=check, ok=True, detail=f"{len(threads)} threads")]
 
     # ---------------------------------------------------------------- lease
 
@@ -249,15 +228,13 @@ class Saver(SqliteSaver):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` addresses, or the thread's latest; None when there is none."""
-        with self.cursor(transaction=False) as cursor:
-            found = super().get_tuple(config)
-            if found is None:
+        configurable = config["configurable"]
+        key, checkpoint_id = _key(configurable), get_checkpoint_id(config)
+        with self._rows(transaction=False) as found:
+            tuple_ = found.find(*key, checkpoint_id)
+            if tuple_ is None:
                 return None
-            if get_checkpoint_id(config):
-                return _marked(found, None)
-            namespace = found.config["configurable"]["checkpoint_ns"]
-            key = (str(config["configurable"]["thread_id"]), namespace)
-            return _marked(found, fence.mark(_last_write(cursor, key), namespace))
+            return _marked(tuple_, None if checkpoint_id else fence.mark(_last_write(found.cursor, key), key[1]))
 
     def list(
         self,
@@ -268,8 +245,18 @@ class Saver(SqliteSaver):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """The checkpoints that match, the newest first. Read at once: an iterator that is left alone holds no lock."""
-        found = super().list(config, filter=filter, before=before, limit=limit)
-        return iter([_marked(each, None) for each in found])
+        where, values = search_where(config, filter, before)
+        with self._rows(transaction=False) as found:
+            return iter([_marked(each, None) for each in found.search(where, values, limit)])
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What each DeltaChannel is rebuilt from at the checkpoint that `config` addresses, or at the latest."""
+        key, checkpoint_id = _key(config["configurable"]), get_checkpoint_id(config)
+        with self._rows(transaction=False) as found:
+            at = checkpoint_id or _one(found.cursor, _HEAD, key)
+            return found.history(Key(*key, at or ""), channels)
 
     # ---------------------------------------------------------------- writes
 
@@ -281,17 +268,28 @@ class Saver(SqliteSaver):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Save a checkpoint, if no other run has written to the thread since this one loaded it; else Conflict."""
-        with self.cursor() as cursor:
-            self._pass(cursor, config["configurable"], checkpoint["id"])
-            return super().put(_coordinates(config), checkpoint, _essential(config, metadata), new_versions)
+        configurable = config["configurable"]
+        key = Key(*_key(configurable), checkpoint["id"])
+        with self._rows() as changed:
+            self._pass(changed.cursor, configurable, key.checkpoint_id)
+            changed.save(key, configurable.get("checkpoint_id"), checkpoint, _essential(config, metadata))
+        place = {"thread_id": configurable["thread_id"], "checkpoint_ns": key.namespace}
+        return {"configurable": {**place, "checkpoint_id": key.checkpoint_id}}
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Save what a task wrote; Conflict as for `put`."""
-        with self.cursor() as cursor:
-            self._pass(cursor, config["configurable"], None)
-            super().put_writes(config, writes, task_id, task_path)
+        configurable = config["configurable"]
+        with self._rows() as changed:
+            self._pass(changed.cursor, configurable, None)
+            changed.note(Key(*_key(configurable), str(configurable["checkpoint_id"])), writes, task_id, task_path)
+
+    def get_next_version(self, current: str | None, channel: None = None) -> str:
+        """A version above `current`, and another one in each fork. Shorter than the stock saver's, and above all of
+        those: a file of its goes on."""
+        number = 0 if current is None else int(str(current).partition(".")[0])
+        return f"{number + 1:010}.{random.getrandbits(32):08x}"
 
     def _pass(self, cursor: sqlite3.Cursor, configurable: Mapping[str, Any], new: str | None) -> None:
         """Let this writer through and note it; `new` is the id of the checkpoint that it saves, if it saves one."""
@@ -341,87 +339,23 @@ class Saver(SqliteSaver):
         """How many rows `redact` would rewrite. Nothing is changed."""
         undone = _Undone()
         try:
-            with self.cursor() as cursor:
-                undone.changed = self._rewrite(cursor, thread_id, message_ids, words)
+            with self._rows() as changed:
+                undone.changed = erasing.rewrite(changed, thread_id, message_ids, words, KEPT_OF_CONFIG)
                 raise undone
         except _Undone as rolled_back:
             return rolled_back.changed
 
     def holds(self, words: Sequence[str], thread_ids: Sequence[str]) -> builtins.list[str]:
-        """Which of these threads still have one of `words` (whatever its case) in a checkpoint or pending write.
-
-        Each value is decoded and written out plainly to be searched, so that neither compression, encryption nor what
-        `redact` overlooks can hide a word.
-        """
-        spelled = {spelling.casefold() for word in words if word.strip() for spelling in spellings(word)}
-        with self.cursor(transaction=False) as cursor:
-            return [
-                thread_id
-                for thread_id in dict.fromkeys(thread_ids)
-                if any(any(word in text for word in spelled) for text in self._plain_texts(cursor, thread_id))
-            ]
-
-    def _plain_texts(self, cursor: sqlite3.Cursor, thread_id: str) -> Iterator[str]:
-        """What is stored of a thread, decoded, row by row."""
-        plain = JsonPlusSerializer()
-        for _, kind, stored, metadata in cursor.execute(_STORED_CHECKPOINTS, (thread_id,)).fetchall():
-            yield _readable(plain.dumps_typed(self.serde.loads_typed((kind, stored)))[1] + (metadata or b""))
-        for _, kind, stored, _ in cursor.execute(_STORED_WRITES, (thread_id,)).fetchall():
-            yield _readable(plain.dumps_typed(self.serde.loads_typed((kind, stored)))[1])
+        """Which of these threads still have one of `words` (whatever its case) in a checkpoint or pending write."""
+        with self._rows(transaction=False) as found:
+            return [each for each in dict.fromkeys(thread_ids) if erasing.holds(found, each, words)]
 
     def _redact(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
-        with self.cursor() as cursor:
-            changed = self._rewrite(cursor, thread_id, message_ids, words)
+        with self._rows() as found:
+            changed = erasing.rewrite(found, thread_id, message_ids, words, KEPT_OF_CONFIG)
             # A run that is still under way, without a lease, must not write the words back.
-            cursor.execute(_RETIRE_WRITERS, (uuid4().hex, thread_id))
+            found.cursor.execute(_RETIRE_WRITERS, (uuid4().hex, thread_id))
         self.scrub()
-        return changed
-
-    def _rewrite(self, cursor: sqlite3.Cursor, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
-        redaction = Redaction(message_ids, words, said=self._said(cursor, thread_id, set(message_ids)))
-        return self._redact_checkpoints(cursor, thread_id, redaction) + self._redact_writes(
-            cursor, thread_id, redaction
-        )
-
-    def _said(self, cursor: sqlite3.Cursor, thread_id: str, message_ids: set[str]) -> set[str]:
-        """What these messages say: a turn's input is stored as it was given, before its messages had ids."""
-        return {
-            text
-            for statement in (_STORED_CHECKPOINTS, _STORED_WRITES)
-            for _, kind, stored, *_ in cursor.execute(statement, (thread_id,)).fetchall()
-            for text in said_by(message_ids, self.serde.loads_typed((kind, stored)))
-        }
-
-    def _redact_checkpoints(self, cursor: sqlite3.Cursor, thread_id: str, redaction: Redaction) -> int:
-        changed = 0
-        rows = cursor.execute(_STORED_CHECKPOINTS, (thread_id,)).fetchall()
-        for rowid, kind, stored, metadata in rows:
-            checkpoint = self.serde.loads_typed((kind, stored))
-            values = {name: redaction.of(name, value) for name, value in checkpoint["channel_values"].items()}
-            plain = json.loads(metadata) if metadata else {}
-            clean = {key: value if key in KEPT_OF_CONFIG else redaction(value) for key, value in plain.items()}
-            if clean == plain and all(value is checkpoint["channel_values"][name] for name, value in values.items()):
-                continue
-            kind, stored = self.serde.dumps_typed({**checkpoint, "channel_values": values})
-            cursor.execute(
-                "UPDATE checkpoints SET type = ?, checkpoint = ?, metadata = ? WHERE rowid = ?",
-                (kind, stored, json.dumps(clean, ensure_ascii=False).encode("utf-8", "ignore"), rowid),
-            )
-            changed += 1
-        return changed
-
-    def _redact_writes(self, cursor: sqlite3.Cursor, thread_id: str, redaction: Redaction) -> int:
-        changed = 0
-        rows = cursor.execute(_STORED_WRITES, (thread_id,)).fetchall()
-        for rowid, kind, stored, channel in rows:
-            value = self.serde.loads_typed((kind, stored))
-            clean = redaction.of(channel, value)
-            if clean is value:
-                continue
-            cursor.execute(
-                "UPDATE writes SET type = ?, value = ? WHERE rowid = ?", (*self.serde.dumps_typed(clean), rowid)
-            )
-            changed += 1
         return changed
 
     def scrub(self) -> None:
@@ -450,9 +384,8 @@ class Saver(SqliteSaver):
             await self._run(self._delete_thread, str(thread_id))
 
     def _delete_thread(self, thread_id: str) -> None:
-        with self.cursor() as cursor:
-            for statement in _THREAD_ROWS:
-                cursor.execute(statement, (thread_id,))
+        with self._rows() as found:
+            found.delete(thread_id)
         self._empty_log()  # the file's own pages are overwritten as they are freed (secure_delete)
 
     # ---------------------------------------------------------------- retention
@@ -476,10 +409,8 @@ class Saver(SqliteSaver):
         if strategy == "delete":
             self._delete_thread(thread_id)
             return
-        with self.cursor() as cursor:
-            for (namespace,) in cursor.execute(_NAMESPACES, (thread_id,)).fetchall():
-                key = (thread_id, namespace)
-                self._keep(cursor, key, lineage(_one(cursor, _HEAD, key), self._history(cursor, key)))
+        with self._rows() as found:
+            keep_latest(found, thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, except those that later ones are rebuilt from. Waits for runs that hold
@@ -499,59 +430,19 @@ class Saver(SqliteSaver):
             return sorted({row[0] for run in run_ids for row in cursor.execute(_THREADS_OF_RUN, (run,)).fetchall()})
 
     def _delete_for_runs(self, thread_id: str, run_ids: set[str]) -> None:
-        with self.cursor() as cursor:
-            for (namespace,) in cursor.execute(_NAMESPACES, (thread_id,)).fetchall():
-                key = (thread_id, namespace)
-                rows = cursor.execute(_METADATA, key).fetchall()
-                kept = {row[0] for row in rows if json.loads(row[2] or b"{}").get("run_id") not in run_ids}
-                history = self._history(cursor, key)
-                self._keep(cursor, key, {needed for start in kept for needed in lineage(start, history)})
-
-    def _history(self, cursor: sqlite3.Cursor, key: tuple[str, str]) -> Callable[[str], Node | None]:
-        """How to look at one checkpoint of a namespace for what it holds and what it lacks."""
-        delta_channels = frozenset(
-            channel
-            for _, _, metadata in cursor.execute(_METADATA, key).fetchall()
-            for channel in json.loads(metadata or b"{}").get(_COUNTERS, {})
-        )
-
-        @cache
-        def load(checkpoint_id: str) -> Node | None:
-            row = cursor.execute(_CHECKPOINT, (*key, checkpoint_id)).fetchone()
-            if row is None:
-                return None
-            checkpoint = self.serde.loads_typed((row[0], row[1]))
-            holds = frozenset(checkpoint["channel_values"])
-            return Node(checkpoint_id, row[2], holds, (delta_channels & set(checkpoint["channel_versions"])) - holds)
-
-        return load
-
-    def _keep(self, cursor: sqlite3.Cursor, key: tuple[str, str], kept: set[str]) -> None:
-        """Delete every checkpoint of a namespace but `kept`, and link what is left."""
-        parents = {row[0]: row[1] for row in cursor.execute(_METADATA, key).fetchall()}
-        continued = {parent for each, parent in parents.items() if each in kept}
-        for each, parent in parents.items():
-            if each not in kept:
-                cursor.execute(_DELETE_WRITES, (*key, each))
-                cursor.execute(_DELETE_CHECKPOINT, (*key, each))
-                if parent in kept and parent not in continued:
-                    # The input of the deleted run lies on the checkpoint that it began from.
-                    cursor.execute(_DELETE_TASK_WRITES, (*key, parent, str(uuid5(UUID(parent), INPUT))))
-            elif (relinked := nearest_kept(parent, parents, kept)) != parent:
-                cursor.execute(_SET_PARENT, (relinked, *key, each))
-        if not kept:
-            cursor.execute("DELETE FROM writers WHERE thread_id = ? AND checkpoint_ns = ?", key)
+        with self._rows() as found:
+            drop_runs(found, thread_id, run_ids)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread's whole history. Raises UsageError when there is none, or when the target has one."""
-        with self.cursor() as cursor:
+        with self._rows() as found:
+            cursor = found.cursor
             count = "SELECT count(*) FROM checkpoints WHERE thread_id = ?"
             if not _one(cursor, count, (source_thread_id,)):
                 raise UsageError(f"thread {source_thread_id!r} has no checkpoints to copy; check its id")
             if _one(cursor, count, (target_thread_id,)):
                 raise UsageError(f"thread {target_thread_id!r} has checkpoints already; copy to a new id")
-            cursor.execute(_COPY_CHECKPOINTS, (target_thread_id, source_thread_id))
-            cursor.execute(_COPY_WRITES, (target_thread_id, source_thread_id))
+            found.copy(source_thread_id, target_thread_id)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """`copy_thread` for asyncio."""
@@ -613,10 +504,6 @@ class _Undone(Exception):
     changed = 0
 
 
-def _readable(stored: bytes) -> str:
-    return stored.decode("utf-8", "ignore").casefold()
-
-
 def _one(cursor: sqlite3.Cursor, sql: str, values: Sequence[Any]) -> Any:
     """The single value of a query's first row; None when it has no row."""
     row = cursor.execute(sql, values).fetchone()
@@ -637,15 +524,10 @@ def _marked(found: CheckpointTuple, mark: str | None) -> CheckpointTuple:
     return found._replace(config=config)
 
 
-def _coordinates(config: RunnableConfig) -> RunnableConfig:
-    """The config with nothing but the checkpoint's place, since LangGraph stores the rest as metadata."""
-    names = ("thread_id", "checkpoint_ns", "checkpoint_id")
-    return {"configurable": {name: config["configurable"][name] for name in names if name in config["configurable"]}}
-
-
 def _essential(config: RunnableConfig, metadata: CheckpointMetadata) -> CheckpointMetadata:
     beside = {**config["configurable"], **config.get("metadata", {})}
-    return cast(CheckpointMetadata, {name: beside[name] for name in KEPT_OF_CONFIG if name in beside} | {**metadata})
+    essential = {name: beside[name] for name in KEPT_OF_CONFIG if name in beside} | {**metadata}
+    return get_checkpoint_metadata({}, cast(CheckpointMetadata, essential))
 
 
 def _check_strategy(strategy: str) -> None:

@@ -81,8 +81,9 @@ class Checkpoints:
 
 
 def _decoded(connection: sqlite3.Connection, saver: Saver) -> Iterator[str]:
-    for kind, stored, metadata in connection.execute("SELECT type, checkpoint, metadata FROM checkpoints"):
-        yield repr(saver.serde.loads_typed((kind, stored)))
+    for (metadata,) in connection.execute("SELECT metadata FROM checkpoints"):
         yield json.dumps(json.loads(metadata), ensure_ascii=False)
-    for kind, stored in connection.execute("SELECT type, value FROM writes"):
-        yield repr(saver.serde.loads_typed((kind, stored)))
+    values = "SELECT type, checkpoint FROM checkpoints UNION ALL SELECT type, value FROM writes"
+    for kind, stored in connection.execute(f"{values} UNION ALL SELECT type, value FROM blobs"):
+        if kind != "@":  # what is large is among the blobs
+            yield repr(saver.serde.loads_typed((kind, stored)))
