@@ -27,7 +27,7 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
 from everthread.errors import UsageError
-from everthread.graphs.soundness import check
+from everthread.graphs.soundness import check, keeps_threads
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext, memory_context
 
@@ -136,10 +136,17 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         if context is None and runtime is not None:
             context = runtime.context
         thread_id = configurable.get("thread_id")
+        saver, store = self._resolve_checkpointer(merged), self.store if runtime is None else runtime.store
+        if saver is None and self.checkpointer is None and isinstance(store, MemoryStore) and keeps_threads(self):
+            raise UsageError(
+                "the graph was compiled without a checkpointer, so that each run would begin its thread anew; "
+                'use compile(checkpointer=open_checkpointer("sqlite:./data")), or checkpointer=False where every run '
+                "brings its whole thread"
+            )
         return Entry(
             thread_id=None if thread_id is None else str(thread_id),
-            saver=self._resolve_checkpointer(merged),
-            store=self.store if runtime is None else runtime.store,
+            saver=saver,
+            store=store,
             given=context,
             context=self.whose(context) if self.whose else context,
             schema=self.context_schema,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START
 from typing_extensions import TypedDict
 
+from everthread.graphs.gate import MemoryGraph
+from everthread.graphs.soundness import with_messages
 from everthread.nodes import Retrieve
 from everthread.nodes.state import MemoryState, Reference
 from everthread.stores.identity import MemoryContext
@@ -21,9 +21,12 @@ class RecallOutput(TypedDict):
     """What was recalled, the best first; its texts through `memory_block(state, runtime)`."""
 
 
-def create_recall_graph(retrieve: Retrieve | None = None) -> StateGraph[Any, Any, Any, Any]:
+def create_recall_graph(
+    retrieve: Retrieve | None = None,
+) -> MemoryGraph[MemoryState, MemoryContext, MemoryState, RecallOutput]:
     """START -> retrieve -> END. Compile with `checkpointer=False` as a node of a host's graph: it keeps no state."""
-    graph = StateGraph(MemoryState, context_schema=MemoryContext, output_schema=RecallOutput)
+    graph = MemoryGraph(MemoryState, context_schema=MemoryContext, output_schema=RecallOutput)
+    graph.narrow = with_messages
     graph.add_node("retrieve", retrieve or Retrieve())
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", END)

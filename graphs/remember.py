@@ -9,6 +9,7 @@ from __future__ import annotations
 from langgraph.graph import END, START
 
 from everthread.graphs.gate import MemoryGraph
+from everthread.graphs.soundness import with_messages
 from everthread.nodes.extract import Extractor
 from everthread.nodes.extract.later import When
 from everthread.nodes.extract.node import new_window
@@ -46,7 +47,7 @@ def create_remember_graph(
     later, or never.
     """
     graph = MemoryGraph(RememberState, context_schema=MemoryContext, output_schema=RememberOutput)
-    graph.narrow = new_window
+    graph.narrow = lambda given: new_window(with_messages(given))
     propose = Propose(extractor, when, trusted_tools=trusted_tools, exclude_external=exclude_external)
     graph.add_node("propose", propose, destinations=("validate", END))
     graph.add_node("validate", Validate(trusted_tools))

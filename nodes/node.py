@@ -36,6 +36,7 @@ __all__ = [
     "runtime_for",
     "store_of",
     "thread_of",
+    "wrong_store",
 ]
 
 Outcome = MemoryUpdate | Command[str]
@@ -161,8 +162,13 @@ def store_of(runtime: RunRuntime) -> MemoryStore:
     """The run's store; UsageError when it is missing or is not a MemoryStore."""
     if isinstance(runtime.store, MemoryStore):
         return runtime.store
-    found = "no store" if runtime.store is None else type(runtime.store).__name__
-    raise UsageError(
+    raise wrong_store(runtime.store)
+
+
+def wrong_store(store: object) -> UsageError:
+    """The error to raise for a store that is missing or none of ours."""
+    found = "no store" if store is None else type(store).__name__
+    return UsageError(
         f"the graph was compiled with {found}, and memory needs a MemoryStore; "
         'use compile(store=open_store("sqlite:./data"))'
     )

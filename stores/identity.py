@@ -6,6 +6,7 @@ owners an identity can read at all. Both are plain data: no I/O, no LangGraph.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
@@ -99,6 +100,12 @@ class MemoryContext(Frozen):
     as_of: AwareDatetime | None = None
     """Recall memory as it was known at this time. Set by the gate when an old checkpoint is replayed or forked."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _identity_alone(cls, found: Any) -> Any:
+        """The fields of an identity stand for it: without a gate LangGraph makes the context from a dict."""
+        return {"identity": found} if isinstance(found, Mapping) and "identity" not in found else found
+
 
 class Within(Frozen):
     """What narrows a scope further. Fields that are set must all match (R161)."""
@@ -161,10 +168,9 @@ def memory_context(context: Any) -> MemoryContext:
     if isinstance(context, Identity):
         return MemoryContext(identity=context)
     if isinstance(context, dict):
-        if "identity" not in context:
-            return _parsed({"identity": context})
-        known = {key: context[key] for key in MemoryContext.model_fields if key in context}
-        return _parsed(known)
+        if "identity" in context:  # a host's own fields may stand beside it
+            context = {key: context[key] for key in MemoryContext.model_fields if key in context}
+        return _parsed(context)
     inner = getattr(context, "identity", None)
     if isinstance(inner, Identity | MemoryContext | dict):
         return memory_context(inner)

@@ -13,7 +13,7 @@ from langchain_core.tools import tool
 from support.models import FakeModel
 
 from everthread import Identity
-from everthread.errors import AccessDenied, ModelReplyError, UsageError
+from everthread.errors import AccessDenied, ModelReplyError
 from everthread.graphs import create_memory_agent
 from everthread.stores import MemoryStore, open_checkpointer, open_store
 from everthread.stores.record import Selection
@@ -78,14 +78,6 @@ def test_a_run_without_context_is_refused(home: tuple[MemoryStore, Any]) -> None
     agent = create_memory_agent().compile(checkpointer=saver, store=store)
     with pytest.raises(AccessDenied, match="context"):
         agent.invoke(ask("Hello."), at("a"))
-
-
-def test_a_store_that_is_not_ours_is_refused(home: tuple[MemoryStore, Any], ana: Identity) -> None:
-    from langgraph.store.memory import InMemoryStore
-
-    agent = create_memory_agent().compile(checkpointer=home[1], store=InMemoryStore())
-    with pytest.raises(UsageError, match="open_store"):
-        agent.invoke(ask("Hello."), at("a"), context=ana)
 
 
 def test_the_stream_tells_what_each_node_did(home: tuple[MemoryStore, Any], ana: Identity) -> None:

@@ -121,10 +121,11 @@ async def test_a_server_without_authentication_takes_the_context_and_one_with_it
     said: Any = {"messages": [("user", "I prefer tea over coffee.")]}
     config: RunnableConfig = {"configurable": {"thread_id": "a"}}
     async with open_store(f"sqlite:{tmp_path}") as store:
+        given = {"store": store, "checkpointer": False}
         for nobody in (None, User(NAMED_NOBODY)):
-            await agent(server_runtime(nobody)).copy({"store": store}).ainvoke(said, config, context=ben)
+            await agent(server_runtime(nobody)).copy(given).ainvoke(said, config, context=ben)
         with pytest.raises(AccessDenied, match="names another user"):
-            await agent(server_runtime(user())).copy({"store": store}).ainvoke(said, config, context=ben)
+            await agent(server_runtime(user())).copy(given).ainvoke(said, config, context=ben)
 
 
 def test_what_the_server_repeats_of_the_context_does_not_reach_the_checkpoints() -> None:
