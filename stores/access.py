@@ -20,6 +20,7 @@ __all__ = [
     "grants",
     "may_erase",
     "may_export",
+    "may_mark",
     "may_read",
     "narrows",
     "searched_owners",
@@ -193,6 +194,11 @@ def check_consent(identity: Identity, consent: Memory, changes: Sequence[Change]
 def _has_run_out(record: Record, now: datetime) -> bool:
     ends = [moment for moment in (record.expires_at, record.valid_to) if moment is not None]
     return any(now >= moment for moment in ends)
+
+
+def may_mark(identity: Identity, record: Record) -> bool:
+    """Whether this identity may say of a record that it reads, whose time is over, that it has expired."""
+    return _admitted(record.governance.writable_by, identity)
 
 
 def may_erase(identity: Identity, record: Record, *, author: str) -> bool:

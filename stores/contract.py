@@ -14,7 +14,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
@@ -525,7 +525,25 @@ class MemoryStore(BaseStore):
 
         Shows the events of records that this identity may read, and of erased ones that its user had written; to the
         role `admin` all of its tenant. What waits for review makes none, and what runs out by itself neither.
+        UsageError when events after the cursor have been pruned.
         """
+
+    @abstractmethod
+    def prune_events(self, older_than: timedelta) -> int:
+        """Take events out of the feed that are older than this, for all tenants; returns how many. Who has read less
+        far is told so at the next `events`; who begins anew gets what is left."""
+
+    @abstractmethod
+    def run_out(self, identity: Identity, *, now: datetime) -> list[Record]:
+        """The records in use or under review whose time is over at `now` (`valid_to`, `expires_at`, retention), of all
+        scopes that this identity reads without a thread, if it may mark them so. For the background pass, which ends
+        them as `expired`; they are recalled no more in any case."""
+
+    @abstractmethod
+    def expire_transcripts(self, identity: Identity, older_than: timedelta) -> int:
+        """Erase what was said longer ago than this in this user's threads, the role `admin`: in all of its tenant's
+        (R47); returns how many messages are gone. They are not appended again. What was learnt from them stays, and so
+        do checkpoints. A job of the kind `expire-transcripts` with {"days": N} does the same for its user."""
 
     @abstractmethod
     def audit(

@@ -28,10 +28,12 @@ def job_handlers(store: MemoryStore, *extractors: Extractor, trusted_tools: froz
 
 
 def consolidating(store: MemoryStore) -> Callable[[Job], None]:
-    """The handler of `consolidate` jobs: the whole background pass for the job's user."""
+    """The handler of `consolidate` jobs: the whole background pass for the job's user. A payload {"identity": {...}}
+    names the project, team or agent whose records are looked at, too."""
 
     def handle(job: Job) -> None:
-        identity = Identity(tenant=job.tenant, user=job.user)
+        asked = job.payload.get("identity", {})
+        identity = Identity.model_validate({**asked, "tenant": job.tenant, "user": job.user, "roles": ()})
         expire(identity, store)
         merge(identity, store)
 

@@ -20,7 +20,7 @@ __all__ = ["Consolidate", "Expire", "Merge"]
 
 
 class Expire(Node):
-    """Ends the user's records whose time is over. Returns `receipts`."""
+    """Ends the records whose time is over, in every scope that the run's identity reads. Returns `receipts`."""
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns the receipt's id in `receipts`, or nothing when no record was due."""

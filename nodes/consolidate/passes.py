@@ -13,12 +13,17 @@ __all__ = ["expire", "merge"]
 
 
 def expire(identity: Identity, store: MemoryStore) -> Receipt | None:
-    """End the user's records whose time is over; the receipt, or None when none was."""
-    return _committed(identity, store, "expire", plan_expiry(_own(identity, store), now_utc()))
+    """End the records whose time is over, in every scope that the identity reads; the receipt, or None when none
+    was."""
+    now = now_utc()
+    return _committed(identity, store, "expire", plan_expiry(store.run_out(identity, now=now), now))
 
 
 def merge(identity: Identity, store: MemoryStore) -> Receipt | None:
-    """Merge the user's records that say the same; the receipt, or None when none did."""
+    """Merge the user's records that say the same; the receipt, or None when none did, or the user does not agree to
+    be learnt from."""
+    if store.consent(identity) != "on":
+        return None
     return _committed(identity, store, "merge", plan_merge(_own(identity, store)))
 
 

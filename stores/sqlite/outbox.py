@@ -15,11 +15,11 @@ from everthread.stores.access import may_read
 from everthread.stores.contract import Event
 from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import Record
-from everthread.stores.sqlite.database import Database
+from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.rows import BODY, Stored
 from everthread.stores.sqlite.times import micros, moment
 
-__all__ = ["Kind", "Outbox", "append"]
+__all__ = ["Kind", "Outbox", "append", "prune"]
 
 Kind = Literal["memory.updated", "memory.ended", "memory.erased"]
 
@@ -41,6 +41,10 @@ ORDER BY outbox.seq
 """
 
 
+PRUNED = "SELECT value FROM meta WHERE name = 'events_pruned_to'"
+SET_PRUNED = "INSERT OR REPLACE INTO meta (name, value) VALUES ('events_pruned_to', ?)"
+
+
 def append(connection: apsw.Connection, tenant: str, events: Iterable[tuple[Kind, Stored]], *, at: datetime) -> None:
     """Note what happened to records, in order; of an erased one neither the revision nor a word is kept."""
     connection.executemany(
@@ -50,6 +54,17 @@ def append(connection: apsw.Connection, tenant: str, events: Iterable[tuple[Kind
             for kind, (record, author) in events
         ],
     )
+
+
+def prune(connection: apsw.Connection, *, before: datetime) -> int:
+    """Take out what happened before that time, and note how far; returns how many events are gone."""
+    newest = one(connection, "SELECT max(seq) FROM outbox WHERE at < ?", micros(before))
+    if newest is None:
+        return 0
+    connection.execute("DELETE FROM outbox WHERE seq <= ?", (newest,))
+    gone = connection.changes()
+    connection.execute(SET_PRUNED, (newest,))
+    return gone
 
 
 class Outbox:
@@ -71,6 +86,12 @@ class Outbox:
             "owners": json.dumps(owners_of(identity)),
         }
         with self._database.read() as connection:
+            pruned = one(connection, PRUNED) or 0
+            if 0 < after < pruned:
+                raise UsageError(
+                    f"events: what happened after {after} is not kept any more; read the records again, then go on "
+                    f"after {pruned}"
+                )
             rows = connection.execute(READ, values)
             seen = (row for row in rows if admin or _is_seen(identity, *row[5:]))
             return [

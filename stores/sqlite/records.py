@@ -11,7 +11,7 @@ from typing import Any, Literal
 import apsw
 
 from everthread.errors import UsageError
-from everthread.stores.access import may_read, narrows, searched_owners, unfit
+from everthread.stores.access import may_mark, may_read, narrows, searched_owners, unfit
 from everthread.stores.contract import READABLE
 from everthread.stores.identity import Identity, Scope, aware, owners_of
 from everthread.stores.record import Change, Receipt, Record, Status, new_id
@@ -41,6 +41,7 @@ records.tenant = :tenant AND records.thread_id = :thread AND EXISTS (
     WHERE message.value IN (SELECT value FROM json_each(:messages))
 )
 """
+IS_OVER = "(records.valid_to <= :now OR records.expires_at <= :now)"
 BY_IDS = "+records.tenant = :tenant AND records.id IN (SELECT value FROM json_each(:ids))"
 
 
@@ -256,6 +257,21 @@ class Records:
         if as_of is not None:
             return self._rows.standing(connection, aware(as_of, "as_of"), OF_OWNER, values)
         return self._rows.find(connection, f"{PERMITTED} AND {OF_KEY}", values)
+
+    def run_out(self, identity: Identity, now: datetime) -> list[Record]:
+        """See `MemoryStore.run_out`."""
+        over = {"now": micros(aware(now, "now")), "statuses": json.dumps(["pending", *READABLE])}
+        with self._database.read() as connection:
+            return [
+                stored.record
+                for owner, owner_id in owners_of(identity)
+                for stored in self._rows.find(
+                    connection,
+                    f"{PERMITTED} AND {OF_STATUS} AND {IS_OVER}",
+                    permission(identity, owner, owner_id, None, any_thread=True) | over,
+                )
+                if may_read(identity, stored.record, author=stored.author) and may_mark(identity, stored.record)
+            ]
 
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
         """See `MemoryStore.receipt`."""

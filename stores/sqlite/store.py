@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import datetime, timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Self
 
@@ -46,6 +46,7 @@ from everthread.stores.sqlite.records import Records
 from everthread.stores.sqlite.reindexing import Reindexer
 from everthread.stores.sqlite.repair import Repair
 from everthread.stores.sqlite.restoring import Restoring
+from everthread.stores.sqlite.retention import Retention
 from everthread.stores.sqlite.rows import Rows
 from everthread.stores.sqlite.search import SearchIndex
 from everthread.stores.sqlite.sweeper import Sweeper, ended
@@ -114,6 +115,7 @@ class SqliteStore(MemoryStore):
         self._records = Records(database, self._rows, self._search, self._indexer, self._consents, clock)
         self._recaller = Recaller(database, self._rows, self._search, self._indexer, self.transcripts, clock)
         self._outbox = Outbox(database)
+        self._retention = Retention(database, self.transcripts, clock)
         self._eraser = Eraser(database, self._rows, self._search, self.transcripts, self.artifacts, clock)
         self._reindexer = Reindexer(database, self._rows, self._search, self._indexer, self.transcripts)
         self._doctor = Doctor(database, self._indexer, self._reindexer, self.jobs)
@@ -299,6 +301,15 @@ class SqliteStore(MemoryStore):
     def consent(self, identity: Identity) -> Memory:
         return self._consents.of(identity)
 
+    def prune_events(self, older_than: timedelta) -> int:
+        return self._retention.prune_events(older_than)
+
+    def run_out(self, identity: Identity, *, now: datetime) -> list[Record]:
+        return self._records.run_out(identity, now)
+
+    def expire_transcripts(self, identity: Identity, older_than: timedelta) -> int:
+        return self._retention.expire_transcripts(identity, older_than)
+
     def erase(
         self,
         identity: Identity,
@@ -324,7 +335,7 @@ class SqliteStore(MemoryStore):
 
     def handlers(self) -> Mapping[str, Callable[[Job], None]]:
         """What runs the store's own jobs: `store.jobs.drain(store.handlers())`."""
-        return {"embed": self._reindexer.embed}
+        return {"embed": self._reindexer.embed, "expire-transcripts": self._retention.expire_by_job}
 
     def doctor(self) -> list[Finding]:
         return self._doctor.findings()
