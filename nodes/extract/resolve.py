@@ -15,7 +15,7 @@ from everthread.nodes.extract.validate import Draft
 from everthread.stores.record import Authority, Change, Provenance, Record, Relation
 from everthread.stores.text import terms
 
-__all__ = ["EXPLICIT_SAVE", "MULTI_VALUED", "resolve", "settled"]
+__all__ = ["EXPLICIT_SAVE", "MULTI_VALUED", "NARROWEST_FIRST", "is_many_valued", "resolve", "settled"]
 
 EXPLICIT_SAVE = "memory_save/1"
 """The extractor's name of what was saved by the memory tools."""
@@ -205,7 +205,7 @@ def _is_source_of(record: Record, known: Record) -> bool:
 
 def _ended(draft: Draft, standing: Sequence[Record]) -> Change:
     record = draft.record
-    many = _is_many_valued(record)
+    many = is_many_valued(record)
     targets = [
         known
         for known in standing
@@ -247,7 +247,7 @@ def _rival(draft: Draft, standing: Sequence[Record]) -> Record | None:
     ]
     if pointed:
         return _nearest(record, pointed)
-    if _is_many_valued(record):
+    if is_many_valued(record):
         return None
     rivals = [known for known in standing if is_same_property(record, known) and _overlap(record, known)]
     return _nearest(record, rivals) if rivals else None
@@ -261,7 +261,8 @@ def _may_be_meant(record: Record, known: Record) -> bool:
     return same(record.subject, known.subject) or same(record.predicate, known.predicate)
 
 
-def _is_many_valued(record: Record) -> bool:
+def is_many_valued(record: Record) -> bool:
+    """Whether its property takes many values at once."""
     return bool(record.predicate) and " ".join(fingerprint(str(record.predicate))) in MULTI_VALUED
 
 

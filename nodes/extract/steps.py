@@ -34,6 +34,7 @@ from everthread.nodes.extract.pipeline import (
     validate_all,
     work_of,
 )
+from everthread.nodes.extract.review import decide
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.node import Node, Outcome, Steps, announce, context_of, store_of, thread_of
 from everthread.nodes.state import MemoryUpdate
@@ -178,7 +179,8 @@ class Review(Step):
     """Asks a person about candidates for a wider scope, by `interrupt()`, and does what they say.
 
     The interrupt names records, not their words: those are read from the store. Resume as an identity that may decide,
-    with `Command(resume={record_id: "approve" | "reject"})`; what is not named stays pending.
+    with `Command(resume={record_id: verdict})`; a verdict is `"approve"`, `"reject"`, or
+    `{"verdict": "edit", "statement": ..., "reason": ...}`. What is not named stays pending.
     """
 
     def steps(self, state: Any, runtime: Runtime[Any]) -> Steps:
@@ -189,7 +191,7 @@ class Review(Step):
         if not pending:
             return {}
         verdicts = interrupt({"review": [_shown(record) for record in pending]})
-        changes = _decided(verdicts, pending)
+        changes = _decided(verdicts, pending, identity)
         if not changes:
             return {}
         receipt = store.commit(
@@ -238,36 +240,10 @@ def _shown(record: Record) -> dict[str, Any]:
     }
 
 
-def _decided(verdicts: Any, pending: list[Record]) -> list[Change]:
-    if not isinstance(verdicts, Mapping) or any(each not in ("approve", "reject") for each in verdicts.values()):
+def _decided(verdicts: Any, pending: list[Record], identity: Identity) -> list[Change]:
+    if not isinstance(verdicts, Mapping):
         raise UsageError('resume a review with Command(resume={record_id: "approve" or "reject"})')
     unknown = set(verdicts) - {record.id for record in pending}
     if unknown:
         raise UsageError(f"nothing to review under {', '.join(sorted(unknown))}; the interrupt names the ids")
-    return [
-        _approve(record) if verdicts[record.id] == "approve" else _reject(record)
-        for record in pending
-        if record.id in verdicts
-    ]
-
-
-def _approve(record: Record) -> Change:
-    return Change(
-        action="revise",
-        record=record.model_copy(update={"status": "active"}),
-        target=record.id,
-        expected=record.revision,
-        rule="approved",
-        reason="a reviewer approved it",
-    )
-
-
-def _reject(record: Record) -> Change:
-    return Change(
-        action="end",
-        target=record.id,
-        expected=record.revision,
-        status="rejected",
-        rule="rejected",
-        reason="a reviewer rejected it",
-    )
+    return [decide(record, verdicts[record.id], identity) for record in pending if record.id in verdicts]

@@ -171,7 +171,7 @@ class Commit:
         elif record.status not in OPEN and record.ended_at is None:
             update["ended_at"] = self._now
         revised = self._next(Stored(record, target.author), update, after=target.record)
-        revised = revised._replace(record=_kept_for(revised.record, moment(first)))
+        revised = revised._replace(record=_kept_for(revised.record, _checked(revised.record, moment(first), self._now)))
         self._save(revised, change)
         for kind, other in stands_against:
             # What waited for review does now what it said it would.
@@ -233,6 +233,8 @@ class Commit:
         detail: dict[str, Any] = {"receipt": self._receipt_id, "decisions": written}
         if self._thread_id is not None:
             detail["thread_id"] = self._thread_id
+        if self._identity.roles:
+            detail["roles"] = sorted(self._identity.roles)
         audit.append(self._connection, self._identity, "write", detail, at=self._now)
 
     def _index_changes(self, rows: Mapping[str, SearchRow]) -> None:
@@ -293,6 +295,11 @@ def _kept_for(record: Record, since: datetime) -> Record:
         return record
     end = since + timedelta(days=record.governance.retention_days)
     return record.model_copy(update={"expires_at": min(end, record.expires_at or end)})
+
+
+def _checked(record: Record, first: datetime, now: datetime) -> datetime:
+    """Since when the record is kept: since a person verified it, or else since it was first written."""
+    return max(first, min(record.verified_at or first, now))
 
 
 def _words_of(source: Any) -> tuple[Any, ...]:

@@ -1,0 +1,161 @@
+"""What waits and who decides, on every backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.records import keep, learnt, said_by, write
+
+from everthread import Authority, Evidence, Identity, Record
+from everthread.errors import AccessDenied, Conflict, UsageError
+from everthread.nodes.extract.review import Verdict, decide, review, waiting
+from everthread.stores import MemoryStore
+from everthread.stores.record import Change, Provenance, now_utc
+
+PAGE = Provenance(
+    source="web",
+    thread_id="t1",
+    message_ids=("m1",),
+    actor="example.org",
+    extracted_by="rules/1",
+    observed_at=now_utc(),
+)
+
+
+def page(statement: str, owner: str = "user", owner_id: str = "ana", **fields: Any) -> Record:
+    """What a page said."""
+    return learnt(statement, owner, owner_id, provenance=PAGE, authority="external", status="pending", **fields)
+
+
+def as_curator(identity: Identity, user: str = "carla") -> Identity:
+    return identity.model_copy(update={"user": user, "roles": frozenset({"curator"})})
+
+
+def overheard(store: MemoryStore, identity: Identity, text: str) -> None:
+    line = Evidence(
+        thread_id="t1", message_id="m1", role="tool", text=text, at=now_utc(), source="web", payload={"a": 1}
+    )
+    store.transcripts.append(identity, [line])
+
+
+def test_what_waits_is_shown_with_why_its_words_and_what_it_would_replace(store: MemoryStore, ana: Identity) -> None:
+    about: dict[str, Any] = {"subject": "user", "predicate": "lives in"}
+    (old,) = keep(store, ana, learnt("The user lives in Oslo.", value="Oslo", **about))
+    overheard(store, ana, "Ana lives in Rome!")
+    record = page("The user lives in Rome.", value="Rome", **about)
+    change = Change(
+        action="supersede",
+        record=record,
+        target=old.id,
+        expected=1,
+        rule="untrusted-source",
+        reason="a page said it",
+    )
+    write(store, ana, change)
+    [each] = waiting(store, ana)
+    assert (each.record.id, each.rule, each.why) == (record.id, "untrusted-source", "a page said it")
+    assert [(line.text, line.payload) for line in each.said] == [("Ana lives in Rome!", None)]
+    assert each.replaces == (old,)
+    receipt = review(store, ana, record.id, "approve")
+    assert [(each.outcome, each.rule) for each in receipt.decisions] == [("revised", "approved")]
+    assert [(each.value, each.status, each.authority) for each in store.records(ana, ids=[old.id, record.id])] == [
+        ("Oslo", "superseded", Authority.USER_EXPLICIT),
+        ("Rome", "active", Authority.EXTERNAL),
+    ]
+
+
+def test_what_a_person_approved_is_recalled_and_gives_way_to_any_better_source(
+    store: MemoryStore, ana: Identity
+) -> None:
+    from everthread.nodes.extract.resolve import resolve
+    from everthread.nodes.extract.validate import Draft
+
+    about: dict[str, Any] = {"subject": "user", "predicate": "lives in"}
+    record = page("The user lives in Rome.", value="Rome", **about)
+    keep(store, ana, record)
+    assert store.recall(ana, "Where does the user live?").hits == ()
+    review(store, ana, record.id, "approve")
+    assert [hit.record_id for hit in store.recall(ana, "Where does the user live?").hits] == [record.id]
+    said = learnt("I live in Oslo.", value="Oslo", provenance=said_by("ana", "t2", "m2"), **about)
+    change = resolve(Draft(said, "accepted", "she said so"), store.records(ana))
+    assert (change.action, change.rule, change.target) == ("supersede", "stronger-source", record.id)
+
+
+def test_a_member_sees_what_waits_for_the_project_and_a_curator_decides(store: MemoryStore, ana: Identity) -> None:
+    ben = ana.model_copy(update={"user": "ben"})
+    overheard(store, ana, "batches over 100 fail")
+    record = page("The billing API rejects batches over 100.", "project", "billing")
+    keep(store, ana, record)
+    assert [each.record.id for each in waiting(store, ben)] == [record.id]
+    with pytest.raises(AccessDenied, match="role curator decides"):
+        review(store, ben, record.id, "approve")
+    [seen] = waiting(store, as_curator(ana))
+    assert seen.said == ()  # the conversation is Ana's
+    review(store, as_curator(ana), record.id, "approve")
+    assert [each.statement for each in store.records(ben)] == ["The billing API rejects batches over 100."]
+
+
+def test_another_projects_candidates_do_not_exist_for_a_curator(store: MemoryStore, ana: Identity) -> None:
+    record = page("The billing API rejects batches over 100.", "project", "billing")
+    keep(store, ana, record)
+    elsewhere = as_curator(ana.model_copy(update={"project": "crm"}))
+    stranger = as_curator(ana.model_copy(update={"tenant": "other"}))
+    for identity in (elsewhere, stranger):
+        assert waiting(store, identity) == []
+        with pytest.raises(UsageError, match="there is no record"):
+            review(store, identity, record.id, "approve")
+    private = page("The user lives in Rome.")
+    keep(store, ana, private)
+    with pytest.raises(UsageError, match="there is no record"):
+        review(store, as_curator(ana), private.id, "approve")
+
+
+def test_what_waits_for_one_conversation_is_decided_there(store: MemoryStore, ana: Identity) -> None:
+    record = page("The demo is called Phoenix.", "session", "t1")
+    keep(store, ana, record, thread_id="t1")
+    assert waiting(store, ana) == []
+    assert [each.record.id for each in waiting(store, ana, thread_id="t1")] == [record.id]
+    review(store, ana, record.id, "approve")
+    assert [each.status for each in store.records(ana, ids=[record.id])] == ["active"]
+
+
+def test_the_same_verdict_again_returns_the_same_receipt(store: MemoryStore, ana: Identity) -> None:
+    record = page("The user lives in Rome.")
+    keep(store, ana, record)
+    said = Verdict(verdict="edit", statement="I live in Oslo.")
+    first = review(store, ana, record.id, said)
+    assert review(store, ana, record.id, said) == first
+    with pytest.raises(UsageError, match="is active: there is nothing to decide"):
+        review(store, ana, record.id, "reject")
+    assert [each.revision for each in store.history(ana, record.id)] == [1, 2]
+
+
+def test_two_reviewers_do_not_overwrite_each_other(store: MemoryStore, ana: Identity) -> None:
+    record = page("The user lives in Rome.")
+    (kept,) = keep(store, ana, record)
+    late = decide(kept, "approve", ana)
+    review(store, ana, record.id, "reject")
+    with pytest.raises(Conflict):
+        store.commit(ana, [late], key="late")
+    assert [each.status for each in store.records(ana, ids=[record.id])] == ["rejected"]
+
+
+def test_a_candidate_that_waits_for_one_alone_is_shown_by_its_id(store: MemoryStore, ana: Identity) -> None:
+    one, other = page("The user lives in Rome."), page("The user plays chess.")
+    keep(store, ana, one, other)
+    assert [each.record.id for each in waiting(store, ana)] == [one.id, other.id]
+    assert [each.record.id for each in waiting(store, ana, record_id=other.id)] == [other.id]
+    (active,) = keep(store, ana, learnt("The user likes tea."))
+    with pytest.raises(UsageError, match="nothing to decide"):
+        waiting(store, ana, record_id=active.id)
+
+
+def test_the_role_that_decided_is_in_the_audit_log(store: MemoryStore, ana: Identity) -> None:
+    record = page("The billing API rejects batches over 100.", "project", "billing")
+    keep(store, ana, record)
+    carla = as_curator(ana)
+    review(store, carla, record.id, "approve")
+    [entry] = store.audit(carla)
+    assert (entry.user, entry.action, entry.detail["roles"]) == ("carla", "write", ["curator"])
+    assert all("roles" not in each.detail for each in store.audit(ana))
