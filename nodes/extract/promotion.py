@@ -11,7 +11,8 @@ evidence before anybody is asked; `review` decides. Nothing grows wider by itsel
 | organization  | a revision of an artifact, by `propose_policy`; never from here | a curator   |
 
 A thread counts when a person or a trusted tool said it there: what pages and models repeat is no evidence. Of a person
-nothing is promoted: no preference, no fact about the user, nothing sensitive (R156).
+nothing is promoted: no preference, no fact about the user, nothing sensitive, and to an agent nothing that names the
+user (R156).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from everthread.errors import AccessDenied, UsageError
 from everthread.nodes.extract.candidate import Candidate
 from everthread.nodes.extract.resolve import NARROWEST_FIRST, resolve
 from everthread.nodes.extract.review import checked_reason
+from everthread.nodes.extract.sameness import fingerprint
 from everthread.nodes.extract.sensitive import class_of
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, validate
 from everthread.stores.contract import READABLE, MemoryStore
@@ -114,7 +116,7 @@ def objection(record: Record, to: Scope, *, proposer: Identity) -> tuple[str, st
         return "not-in-use", f"it is {record.status}"
     if record.governance.readable_by:
         return "restricted", "only some may read it; a wider scope would tell others"
-    if _is_of_a_person(record, proposer):
+    if _is_of_a_person(record, to, proposer):
         return "of-a-person", "what concerns a person stays with that person (R156)"
     sources = [(record.authority, record.provenance), *((each.authority, each) for each in record.confirmed_by)]
     heard = [source for authority, source in sources if authority is not None and authority >= Authority.TOOL]
@@ -201,13 +203,16 @@ def _scope(identity: Identity, to: Scope | str) -> Scope:
     return Scope.model_validate({"owner": to, "owner_id": owner_id})
 
 
-def _is_of_a_person(record: Record, proposer: Identity) -> bool:
-    people = {"user", proposer.user.casefold()} | ({record.scope.owner_id} if record.scope.owner == "user" else set())
+def _is_of_a_person(record: Record, to: Scope, proposer: Identity) -> bool:
+    """Whether it concerns a person: by its type, subject or class, and for an agent's memory by naming the user too."""
+    names = {proposer.user.casefold(), *([record.scope.owner_id.casefold()] if record.scope.owner == "user" else [])}
+    named = set(fingerprint(record.statement)) & names if to.owner == "agent" else set()
     return (
         record.content_type == "preference"
-        or (record.subject or "").casefold() in {each.casefold() for each in people}
+        or (record.subject or "").casefold() in {"user", *names}
         or record.governance.sensitivity != "normal"
         or class_of(f"{record.statement} {record.predicate or ''}") != "normal"
+        or bool(named)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from everthread.stores.record import Record
 
@@ -115,12 +115,14 @@ def _in_digits(text: str) -> str:
         product = _plain(Fraction(scaled[1]) * _SCALES[scaled[2] or scaled[3]])
         text = text[: scaled.start()] + product + text[scaled.end() :]
     text = _PERCENT.sub(r"\1%", text)
-    for written, (year, month, day) in _DATES:
-        text = written.sub(
-            lambda found, y=year, m=month, d=day: f"{found[y]}-{_MONTHS.get(found[m], found[m]):0>2}-{found[d]:0>2} ",
-            text,
-        )
+    for written, order in _DATES:
+        text = written.sub(partial(_dated, order), text)
     return text
+
+
+def _dated(order: tuple[int, int, int], found: re.Match[str]) -> str:
+    year, month, day = (found[group] for group in order)
+    return f"{year}-{_MONTHS.get(month, month):0>2}-{day:0>2} "
 
 
 def _value(numeral: str) -> str:
