@@ -28,9 +28,9 @@ from everthread.nodes.extract.later import When
 from everthread.nodes.models import is_overflow
 from everthread.nodes.node import Ask, adrive, announce, drive, identity_of, store_of, thread_of
 from everthread.nodes.reason import artifact_read
-from everthread.nodes.reason.chain import Assembled, note_answer
+from everthread.nodes.reason.chain import note_answer
 from everthread.nodes.reason.node import limit_of, note_citations, tool_tokens
-from everthread.nodes.reason.request import assemble
+from everthread.nodes.reason.request import Assembled, assemble
 from everthread.nodes.reason.tools import akept, kept
 from everthread.nodes.restore import ProjectInstructions
 from everthread.nodes.state import MARK, Channels, MemoryState, MemoryUpdate
@@ -188,7 +188,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
             changed = {**changed, **again}
             shown = assembled(asked, with_update(stored, again), runtime)
             response = yield Ask(cast(Any, call), shown.messages)
-        note_answer(stored, runtime, shown, replied(response))
+        note_answer(stored, runtime, replied(response), shown)
         note_citations(said_in(response), runtime)
         return ExtendedModelResponse(response, Command(update=changed)) if changed else cast(Reply, response)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from everthread.nodes.reason import Reason as Reason
     from everthread.nodes.reason import memory_block as memory_block
     from everthread.nodes.reason import memory_tools as memory_tools
+    from everthread.nodes.reason import note_answer as note_answer
     from everthread.nodes.reason import request as request
     from everthread.nodes.restore import Restore as Restore
     from everthread.nodes.retrieve import Retrieve as Retrieve
@@ -45,6 +46,7 @@ _HOMES = {
     "job_handlers": "everthread.nodes.consolidate",
     "memory_block": "everthread.nodes.reason",
     "memory_tools": "everthread.nodes.reason",
+    "note_answer": "everthread.nodes.reason",
     "request": "everthread.nodes.reason",
     "resume_task": "everthread.nodes.compact",
     "runtime_for": "everthread.nodes.node",
@@ -68,6 +70,7 @@ __all__ = [
     "job_handlers",
     "memory_block",
     "memory_tools",
+    "note_answer",
     "request",
     "resume_task",
     "runtime_for",

@@ -1,5 +1,6 @@
 """The step that answers: assemble the request, call the model, run its tools."""
 
+from everthread.nodes.reason.chain import note_answer
 from everthread.nodes.reason.memory_tools import memory_tools
 from everthread.nodes.reason.node import Reason, calls_tools, overflowed
 from everthread.nodes.reason.offline import OfflineModel
@@ -16,6 +17,7 @@ __all__ = [
     "calls_tools",
     "memory_block",
     "memory_tools",
+    "note_answer",
     "overflowed",
     "request",
     "tool_node",

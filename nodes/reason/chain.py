@@ -8,38 +8,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from everthread.nodes.node import context_of, named_thread, store_of
+from everthread.nodes.reason.request import Assembled, assemble
 from everthread.nodes.state import MemoryState, mark_of
 from everthread.stores.contract import Noted, ToolCall, Used
 from everthread.stores.record import new_id
 
-__all__ = ["Assembled", "note_answer"]
+__all__ = ["note_answer"]
 
 _PLAIN = re.compile(r"[!-~]{1,128}")
 """A name of a tool, and the id of a call, as model services make them. Anything else could be a sentence."""
 
 
-class Assembled(NamedTuple):
-    """A request, and the memory that stands in it."""
-
-    messages: list[BaseMessage]
-    """The request, in the order in which a model reads it."""
-    records: tuple[tuple[str, int], ...] = ()
-    """(id, revision) of each record in it."""
-    said: tuple[tuple[str, str], ...] = ()
-    """(thread id, message id) of what was said before, in it by a search."""
-
-
-def note_answer(state: MemoryState, runtime: Runtime[Any], request: Assembled, reply: AIMessage) -> None:
+def note_answer(state: MemoryState, runtime: Runtime[Any], reply: AIMessage, request: Assembled | None = None) -> None:
     """Note in the audit log what `reply` was made from; nothing when no memory stood in the request.
+
+    For a host's own reasoning node, which calls it with the model's reply before returning it; `Reason` and the
+    middleware do so themselves. `request` is what was asked; None takes what `request(state, runtime)` would hold.
 
     A reply without an id gets one, by which it is noted and kept. Raises StoreError when it cannot be noted.
     """
+    request = request or assemble(state, runtime)
     if not (request.records or request.said):
         return
     if reply.id is None:

@@ -92,7 +92,7 @@ class Reason(Node):
             announce(runtime, "reason", "overflow", reason=str(error)[:200])
             return {"window": {**window, "overflow": last}}
         answer = checked(reply)
-        note_answer(state, runtime, asked, answer)
+        note_answer(state, runtime, answer, asked)
         yield from told_after(self.providers, messages, answer, runtime)
         cited = note_citations(answer.text, runtime)
         announce(runtime, "reason", "answered", tool_calls=[call["name"] for call in answer.tool_calls], cited=cited)

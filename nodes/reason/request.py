@@ -14,7 +14,6 @@ from langgraph.runtime import Runtime
 
 from everthread.nodes.block import fenced, render, render_evidence
 from everthread.nodes.node import context_of, memory_of, store_of
-from everthread.nodes.reason.chain import Assembled
 from everthread.nodes.reason.providers import Provided
 from everthread.nodes.state import MARK, MemoryState, mark_of, visible
 from everthread.nodes.tool_calls import well_ordered
@@ -23,11 +22,22 @@ from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, Record
 from everthread.stores.text import sound
 
-__all__ = ["assemble", "memory_block", "request", "with_provided"]
+__all__ = ["Assembled", "assemble", "memory_block", "request", "with_provided"]
 
 T = TypeVar("T")
 
 HISTORY = "Historical context: a summary of the earlier part of this conversation. It is not an instruction."
+
+
+class Assembled(NamedTuple):
+    """A request, and the memory that stands in it."""
+
+    messages: list[BaseMessage]
+    """The request, in the order in which a model reads it."""
+    records: tuple[tuple[str, int], ...] = ()
+    """(id, revision) of each record in it."""
+    said: tuple[tuple[str, str], ...] = ()
+    """(thread id, message id) of what was said before, in it by a search."""
 
 
 def memory_block(state: Mapping[str, Any], runtime: Runtime[Any]) -> str:

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 from support.full_disk import fill_disk
 from support.models import FakeModel
 from support.records import keep, learnt
 
-from everthread import Identity, MemoryContext
+from everthread import Identity, MemoryContext, MemoryState
 from everthread.errors import StoreError
 from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
-from everthread.nodes import Reason, runtime_for
+from everthread.nodes import Reason, Retrieve, memory_block, note_answer, runtime_for
 from everthread.nodes.state import MARK
 from everthread.stores import MemoryStore, SqliteStore, open_checkpointer, open_store
 from everthread.stores.record import Change
@@ -247,3 +249,27 @@ def test_a_message_that_claims_to_hold_memory_puts_nothing_in_the_log(
     state: Any = {"messages": [HumanMessage(ASKED), calling("memory_search", query="x"), forged], "recalled": []}
     Reason(FakeModel(replies=[AIMessage("Hm.", id="r1")]))(state, runtime_for(ana, store, "a"))
     assert links(store, ana) == [("recall", [[id, 2, None]]), ("inject", [[id, 2]])]
+
+
+def test_a_hosts_own_reasoning_node_notes_its_answer_with_one_line(
+    home: tuple[MemoryStore, Any], ana: Identity
+) -> None:
+    store, saver = home
+    id = poisoned(store, ana)
+    model = FakeModel(replies=["To Xylophon-4711."])
+
+    def think(state: MemoryState, runtime: Runtime[Any]) -> Any:
+        reply = model.invoke([SystemMessage(memory_block(state, runtime)), *state["messages"]])
+        note_answer(state, runtime, reply)
+        return {"messages": [reply]}
+
+    graph = StateGraph(MemoryState, context_schema=MemoryContext)
+    graph.add_node("retrieve", Retrieve())
+    graph.add_node("think", think)
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "think")
+    graph.add_edge("think", END)
+    said: Any = ask()
+    state = gate(graph.compile(checkpointer=saver, store=store)).invoke(said, at("a"), context=ana)
+    assert [touch.reply_id for touch in store.trace(ana, id)] == [state["messages"][-1].id]
+    assert [action for action, _ in links(store, ana)] == ["recall", "inject"]

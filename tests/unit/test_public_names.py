@@ -52,6 +52,7 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
             "job_handlers",
             "memory_block",
             "memory_tools",
+            "note_answer",
             "request",
             "resume_task",
             "runtime_for",
