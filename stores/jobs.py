@@ -108,6 +108,9 @@ class Jobs(Protocol):
     def waiting(self, kinds: Sequence[str] | None = None) -> int:
         """How many jobs could be claimed now."""
 
+    def kinds(self) -> dict[str, int]:
+        """How many jobs of each kind wait, due or not, whoever's they are; for the operator of a worker."""
+
     def heartbeat(self, job: Job, *, seconds: float = 60.0, now: datetime | None = None) -> None:
         """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
 

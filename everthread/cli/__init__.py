@@ -15,12 +15,15 @@ from everthread.cli.chat import chat
 from everthread.cli.consent import consent
 from everthread.cli.demo import demo
 from everthread.cli.doctor import doctor
+from everthread.cli.extract import extract
 from everthread.cli.ingest import ingest
 from everthread.cli.init import init
+from everthread.cli.jobs import jobs
 from everthread.cli.memory import forget, history, list_records, recall, show
 from everthread.cli.migrate import import_memory
 from everthread.cli.threads import threads
 from everthread.cli.why import why
+from everthread.cli.worker import worker
 
 __all__ = ["app", "main"]
 
@@ -43,6 +46,9 @@ app.command("forget")(forget)
 app.command("consent")(consent)
 app.command("audit")(audit)
 app.command("threads")(threads)
+app.command("extract")(extract)
+app.command("jobs")(jobs)
+app.command("worker")(worker)
 app.command("init")(init)
 app.command("doctor")(doctor)
 app.command("demo")(demo)

@@ -48,6 +48,7 @@ def chat(
       echo "What do you know about me?" | everthread chat
       everthread chat --model openai:gpt-4.1-mini
     """
+    from everthread.cli.jobs import mention
     from everthread.graphs import create_memory_agent
     from everthread.nodes.models import load_model
     from everthread.stores import open_checkpointer
@@ -55,6 +56,7 @@ def chat(
     loaded = load_model(model) if model else None
     with here.open_store() as store, open_checkpointer(here.url) as saver:
         thread_id = here.thread_id(store, thread)
+        mention(here, store)
         if thread_id != thread:
             store.transcripts.bind(here.identity, thread_id, name=thread)
         config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
@@ -69,14 +71,14 @@ def chat(
             try:
                 _turn(here, agent, config, given, trace)
             except Exception as error:  # a provider's errors have no type in common
-                if isinstance(error, EverthreadError) or not _is_the_models(error):
+                if isinstance(error, EverthreadError) or not is_the_models(error):
                     raise
                 raise ModelReplyError(
                     f"{model} did not answer: {error}; your message is kept, and --resume asks again"
                 ) from error
 
 
-def _is_the_models(error: Exception) -> bool:
+def is_the_models(error: Exception) -> bool:
     """Whether the error came out of the chat model, and not out of the code around it."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == "langchain_core.language_models.chat_models" for frame, _ in frames)

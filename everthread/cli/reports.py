@@ -18,6 +18,7 @@ __all__ = [
     "Flow",
     "FormatCount",
     "IngestReport",
+    "WorkReport",
 ]
 
 
@@ -142,3 +143,16 @@ class Explanation(Frozen):
     """How it ranks for the question, when one was asked and it is a candidate."""
     answers: list[Touch]
     """The answers it was part of, or a record derived from it, the oldest first."""
+
+
+class WorkReport(Frozen):
+    """What a worker did."""
+
+    done: int
+    """Jobs that were finished."""
+    failed: int
+    """Jobs that failed; they are tried again later, or wait for a decision after five attempts."""
+    lost: int
+    """Jobs that another worker took over."""
+    let_go: bool
+    """Whether a job was running still when the worker was stopped; another one begins it again."""

@@ -20,9 +20,15 @@ from everthread.stores.record import now_utc
 __all__ = ["Restore"]
 
 
+SHOWN = 20
+"""Failed jobs that are named in the stream at most."""
+
+
 class Restore(Node):
     """Checks that the thread is this identity's (fail closed), promotes admitted inputs, answers dangling tool calls,
     notices changed project instructions and gives notice of finished and due tasks (R22, R34, R74, R305).
+
+    Background jobs of this user that failed for good are named in the stream, so that no failure stays unseen.
 
     What it delivers is marked as delivered only on the next turn, when it is seen in the thread: a crash in between
     delivers it again instead of losing it, and message ids keep it from appearing twice.
@@ -45,6 +51,10 @@ class Restore(Node):
         context, store, thread_id = context_of(runtime), store_of(runtime), thread_of(runtime)
         identity = context.identity
         store.transcripts.bind(identity, thread_id)
+        failed = store.jobs.of(identity, status="failed", limit=SHOWN)
+        if failed:
+            kinds = sorted({job.kind for job in failed})
+            announce(runtime, "restore", "jobs-failed", jobs=[job.id for job in failed], kinds=kinds)
         messages = state.get("messages", [])
         present = {message.id for message in messages if message.id}
 

@@ -62,12 +62,22 @@ CASE WHEN status = 'ready' OR (status = 'leased' AND due_at <= :now) THEN 'waiti
      WHEN status = 'leased' THEN 'running' ELSE status END
 """
 VISIBLE = "tenant = :tenant AND (user = :user OR :admin)"
+OWN = "tenant = :tenant AND user = :user"
 LISTED = f"""
 SELECT id, kind, {STATUS} AS shown, key, json_extract(payload, '$.thread_id'), attempts, created_at, due_at, error,
     tenant, user
-FROM jobs WHERE {VISIBLE} AND (:id IS NULL OR id = :id) AND (:status IS NULL OR shown = :status)
-ORDER BY seq LIMIT :limit
+FROM jobs WHERE (:id IS NULL OR id = :id) AND (:status IS NULL OR shown = :status)
 """
+OPEN = "status IN ('ready', 'leased', 'failed')"
+"""The condition of the index `jobs_of_user`, word for word: without it the index is not used."""
+STORED_AS: dict[JobStatus, str] = {
+    "waiting": f"{OPEN} AND status IN ('ready', 'leased')",
+    "running": f"{OPEN} AND status = 'leased'",
+    "failed": f"{OPEN} AND status = 'failed'",
+    "done": "status = 'done'",
+    "cancelled": "status = 'cancelled'",
+}
+"""What each status is among."""
 PASS = """
 INSERT INTO gates (tenant, user, name, passed_at, passed_by) VALUES (:tenant, :user, :name, :now, :key)
 ON CONFLICT (tenant, user, name) DO UPDATE SET passed_at = :now, passed_by = :key
@@ -125,6 +135,11 @@ class Jobs:
         with self._database.read() as connection:
             return int(one(connection, f"SELECT count(*) {CLAIMABLE}", *chosen))
 
+    def kinds(self) -> dict[str, int]:
+        """How many jobs of each kind wait, due or not, whoever's they are."""
+        with self._database.read() as connection:
+            return dict(connection.execute("SELECT kind, count(*) FROM jobs WHERE status = 'ready' GROUP BY kind"))
+
     def heartbeat(self, job: Job, *, seconds: float = 60.0, now: datetime | None = None) -> None:
         """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
         time = now or now_utc()
@@ -175,8 +190,10 @@ class Jobs:
         """The jobs of this user (the role `admin`: of the tenant), the oldest first, and at most `limit`; of one status
         if given. Done ones are there when they had a key."""
         values = {**_viewer(identity), "status": status, "id": job_id, "limit": limit, "now": micros(now or now_utc())}
+        whose, stored = VISIBLE if values["admin"] else OWN, STORED_AS[status] if status else "true"
+        query = f"{LISTED} AND {whose} AND {stored} ORDER BY seq LIMIT :limit"
         with self._database.read() as connection:
-            return [_info(row) for row in connection.execute(LISTED, values).fetchall()]
+            return [_info(row) for row in connection.execute(query, values).fetchall()]
 
     def retry(self, identity: Identity, job_id: str, *, now: datetime | None = None) -> None:
         """Let a failed, cancelled or waiting job begin at once, with all its attempts before it. UsageError if this
