@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph._internal._config import ensure_config
-from langgraph._internal._constants import CONFIG_KEY_RUNTIME, CONFIG_KEY_TASK_ID
+from langgraph._internal._constants import CONFIG_KEY_DURABILITY, CONFIG_KEY_RUNTIME, CONFIG_KEY_TASK_ID
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import StateUpdate
+from langgraph.types import Durability, StateUpdate
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
@@ -64,7 +64,13 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """
 
     def __init__(
-        self, *, timeout: float = 60.0, narrow: Narrow | None = None, whose: Whose | None = None, **parts: Any
+        self,
+        *,
+        timeout: float = 60.0,
+        narrow: Narrow | None = None,
+        whose: Whose | None = None,
+        inside: Durability | None = None,
+        **parts: Any,
     ) -> None:
         super().__init__(**parts)
         self.timeout = timeout
@@ -72,13 +78,15 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """What of an input enters the graph; all of it when None."""
         self.whose = whose
         """What a run's context is; the one that the caller gave when None."""
+        self.inside = inside
+        """When it saves itself inside another graph's run: as its host does when None."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
         """As LangGraph's; the thread is held until the iterator ends or is closed."""
         input = self.narrow(input) if self.narrow else input
         entry = self._entry(config, options.get("context"))
         if entry is None:
-            yield from super().stream(input, config, **options)
+            yield from super().stream(input, saving(config, self.inside), **options)
             return
         entry.bind()
         with entry.hold():
@@ -91,7 +99,7 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         input = self.narrow(input) if self.narrow else input
         entry = self._entry(config, options.get("context"))
         if entry is None:
-            async with closing(super().astream(input, config, **options)) as parts:
+            async with closing(super().astream(input, saving(config, self.inside), **options)) as parts:
                 async for part in parts:
                     yield part
             return
@@ -218,6 +226,13 @@ class Entry(NamedTuple):
         return memory_context(self.context) if plain_for(self.schema, self.context) else self.context
 
 
+def saving(config: RunnableConfig | None, durability: Durability | None) -> RunnableConfig | None:
+    """A subgraph's config with another durability than its host's."""
+    if config is None or durability is None:
+        return config
+    return {**config, "configurable": {**config.get("configurable", {}), CONFIG_KEY_DURABILITY: durability}}
+
+
 def closing(parts: AsyncIterator[Any]) -> aclosing[AsyncGenerator[Any, None]]:
     """Close LangGraph's stream, which is a generator, at the end of the block, and not when it is collected."""
     return aclosing(cast(AsyncGenerator[Any, None], parts))
@@ -286,21 +301,23 @@ def gate(
     timeout: float = 60.0,
     narrow: Narrow | None = None,
     whose: Whose | None = None,
+    inside: Durability | None = None,
 ) -> GatedGraph:
     """The same graph with a gate: `gate(create_agent(..., checkpointer=saver, store=store))`.
 
     Runs of one thread wait for each other up to `timeout` seconds. `narrow` takes an input and returns what of it is to
     enter the graph, and so its checkpoints. `whose` takes a run's context and returns the one to run with, for a host
-    that knows better than its caller who is asking. Raises UsageError for what is not a compiled graph, and for one
+    that knows better than its caller who is asking. `inside="exit"`: inside another graph's run it is stored only when
+    it is interrupted or fails. Raises UsageError for what is not a compiled graph, and for one
     whose memory nodes cannot work: see `graphs/soundness.py`.
     """
     if not isinstance(graph, CompiledStateGraph):
         raise UsageError(f"gate() takes a compiled graph, not {type(graph).__name__}; write gate(builder.compile(...))")
     check(graph)
     parts = {name: part for name, part in vars(graph).items() if name != "__orig_class__"}
-    gated = GatedGraph(**{**parts, "timeout": timeout, "narrow": narrow, "whose": whose})
+    gated = GatedGraph(**{**parts, "timeout": timeout, "narrow": narrow, "whose": whose, "inside": inside})
     # The constructor drops what `compile` sets afterwards.
-    vars(gated).update(parts, timeout=timeout, narrow=narrow, whose=whose)
+    vars(gated).update(parts, timeout=timeout, narrow=narrow, whose=whose, inside=inside)
     return gated
 
 
@@ -309,7 +326,9 @@ class MemoryGraph(StateGraph[StateT, ContextT, InputT, OutputT]):
 
     narrow: Narrow | None = None
     """What of an input enters the graph; all of it when None."""
+    inside: Durability | None = None
+    """When it saves itself inside another graph's run; see `gate`."""
 
     def compile(self, *args: Any, **options: Any) -> GatedGraph:
         """As LangGraph's, with a gate."""
-        return gate(super().compile(*args, **options), narrow=self.narrow)
+        return gate(super().compile(*args, **options), narrow=self.narrow, inside=self.inside)

@@ -48,6 +48,8 @@ def create_remember_graph(
     """
     graph = MemoryGraph(RememberState, context_schema=MemoryContext, output_schema=RememberOutput)
     graph.narrow = lambda given: new_window(with_messages(given))
+    # A run that a crash cut off begins again with `propose`, so its steps are worth no checkpoints of their own.
+    graph.inside = "exit"
     propose = Propose(extractor, when, trusted_tools=trusted_tools, exclude_external=exclude_external)
     graph.add_node("propose", propose, destinations=("validate", END))
     graph.add_node("validate", Validate(trusted_tools))
