@@ -13,14 +13,17 @@ import typer
 from everthread.cli.audit import audit
 from everthread.cli.chat import chat
 from everthread.cli.consent import consent
+from everthread.cli.correct import archive, correct, verify
 from everthread.cli.demo import demo
 from everthread.cli.doctor import doctor
+from everthread.cli.export import copy, export
 from everthread.cli.extract import extract
 from everthread.cli.ingest import ingest
 from everthread.cli.init import init
 from everthread.cli.jobs import jobs
 from everthread.cli.memory import forget, history, list_records, recall, show
 from everthread.cli.migrate import import_memory
+from everthread.cli.review import review
 from everthread.cli.threads import threads
 from everthread.cli.why import why
 from everthread.cli.worker import worker
@@ -42,7 +45,13 @@ app.command("list")(list_records)
 app.command("show")(show)
 app.command("history")(history)
 app.command("why")(why)
+app.command("review")(review)
+app.command("correct")(correct)
+app.command("verify")(verify)
+app.command("archive")(archive)
 app.command("forget")(forget)
+app.command("export")(export)
+app.command("copy")(copy)
 app.command("consent")(consent)
 app.command("audit")(audit)
 app.command("threads")(threads)

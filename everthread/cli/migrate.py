@@ -1,4 +1,4 @@
-"""`everthread import`: memory from LangGraph's stores, langmem and mem0, by file or from PostgreSQL."""
+"""`everthread import`: an export of our own, or LangGraph's stores, langmem and mem0, by file or from PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
+from everthread.cli.export import bring_back
 from everthread.cli.home import Here, with_home
 from everthread.cli.output import on_terminal, print_json, print_table, say
 from everthread.errors import UsageError
@@ -31,8 +32,14 @@ def import_memory(
         str, typer.Argument(metavar="SOURCE", help="The SQLite file, mem0's JSON export, or postgresql://...")
     ],
     layout: Annotated[
-        str, typer.Option("--from", metavar="LAYOUT", help="Read as langgraph, langmem or mem0.", show_default=False)
-    ],
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="LAYOUT",
+            help="Read as langgraph, langmem or mem0.",
+            show_default="an export of everthread's own",
+        ),
+    ] = None,
     map_file: Annotated[
         Path | None,
         typer.Option(
@@ -46,25 +53,41 @@ def import_memory(
         str | None,
         typer.Option("--collection", metavar="NAME", help="mem0's table in PostgreSQL.", show_default="mem0"),
     ] = None,
+    as_is: Annotated[
+        bool,
+        typer.Option(
+            "--as-is", metavar="", help="An export of another store of yours: keep all as it is, as its operator."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", metavar="", help="Only count and show examples; write nothing.")
     ] = False,
 ) -> None:
-    """Import the memory of another system, through the same rules as everything that is learnt.
+    """Bring back an export, or import the memory of another system through the rules of everything that is learnt.
 
     Only what becomes this user's, or this project's, is written: run it once for each user. Secrets, personal numbers,
     orders and sensitive facts are refused and counted. What was imported before is not added again.
 
+    An export of this store is kept as it was. Of any other, no record outranks what a user implied, unless --as-is.
+
     \b
     Examples:
+      everthread import ana.jsonl --user ana --dry-run
       everthread import old.db --from langgraph --map map.toml --user ana --dry-run
       everthread import old.db --from langmem --user ana
       everthread import mem0.json --from mem0 --user ana --json
       everthread import postgresql://reader@db.example/agents --from langmem --user ana --dry-run
     """
+    if _is_own(source, layout):
+        if map_file or collection:
+            raise UsageError("--map and --collection go with --from; an export says itself whose memory it is")
+        bring_back(here, source, as_is=as_is, dry_run=dry_run)
+        return
+    if as_is:
+        raise UsageError("--as-is is for an export of everthread's own; what another memory kept is judged")
     from everthread.migrate import load_maps, migrate
 
-    known = _layout(layout)
+    known = _layout(str(layout))
     maps = load_maps(map_file, known)
     identity = here.identity
     with (
@@ -103,6 +126,20 @@ def _opened(source: str, layout: Layout, collection: str | None) -> Iterator[tup
     else:
         items = read(Path(source), layout)
         yield len(items), items
+
+
+def _is_own(source: str, layout: str | None) -> bool:
+    """Whether to read an export of everthread's own: the file begins as one, and nothing else was asked for."""
+    from everthread.migrate import is_export
+    from everthread.migrate.items import is_url
+
+    if layout is not None:
+        return False
+    if is_url(source):
+        raise UsageError("--from is missing: say how the database is laid out")
+    if not is_export(Path(source).expanduser()):
+        raise UsageError(f"{source} is no export of everthread's; say with --from how it is laid out")
+    return True
 
 
 def _layout(name: str) -> Layout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from everthread.stores.contract import AuditEntry, Finding, Touch
 from everthread.stores.identity import Frozen
@@ -13,6 +13,7 @@ __all__ = [
     "ChatTurn",
     "DoctorReport",
     "Explanation",
+    "ExportReport",
     "FileProblem",
     "FileSkipped",
     "Flow",
@@ -119,6 +120,25 @@ class ChatTurn(Frozen):
     """Receipts of what the turn wrote or refused."""
     events: list[dict[str, Any]] | None = None
     """With --trace: what each node did and why."""
+
+
+class ExportReport(Frozen):
+    """What `everthread export` wrote."""
+
+    path: str
+    """The file."""
+    format: Literal["jsonl", "markdown"]
+    """How it is written."""
+    lines: int
+    """Lines in it."""
+    bytes: int
+    """Its size."""
+    export: str | None
+    """The export's id, as the audit log has it; None for a document, which says it itself."""
+    counts: dict[str, int]
+    """Entries by type; empty for a document."""
+    left_out: dict[str, int]
+    """Records that this user wrote in scopes that the identity does not belong to, by scope."""
 
 
 class AuditReport(Frozen):
