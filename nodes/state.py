@@ -11,17 +11,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+from langgraph.channels import DeltaChannel
+from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
-
-from everthread.errors import UsageError
-
-try:
-    from langgraph.channels import DeltaChannel
-    from langgraph.graph.message import _messages_delta_reducer
-except ImportError as error:
-    raise UsageError(
-        "this langgraph is too old for everthread, it has no DeltaChannel; pip install --upgrade 'langgraph>=1.2.24,<2'"
-    ) from error
 
 __all__ = [
     "MARK",

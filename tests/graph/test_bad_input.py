@@ -3,8 +3,13 @@ else at the first run, and always with the remedy."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -286,3 +291,32 @@ def test_what_keeps_no_thread_needs_no_checkpointer(store: MemoryStore, ana: Ide
     assert OURS["recall"](store=store).invoke(SAID, THREAD, context=ana) == {"recalled": []}
     OURS["consolidation"](store=store).invoke({}, THREAD, context=ana)
     gate(row(Own, retrieve=Retrieve(), answer=answer)(store=store)).invoke(SAID, context=ana)
+
+
+# --- an old LangGraph
+
+
+@pytest.mark.parametrize("what", ["everthread", "everthread.graphs", "everthread.stores.checkpoints", "everthread.cli"])
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("1.2.9", "everthread.errors.UsageError: langgraph 1.2.9 is too old for everthread; pip install --upgrade '"),
+        ("1.3.0rc1", ""),
+    ],
+)
+def test_an_old_langgraph_is_named_with_the_command(tmp_path: Path, what: str, version: str, said: str) -> None:
+    metadata = tmp_path / f"langgraph-{version}.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: langgraph\nVersion: {version}\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = subprocess.run(
+        [sys.executable, "-c", f"import {what}"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert [line[: len(said)] for line in run.stderr.splitlines()[-1:]] == ([said] if said else [])
+
+
+def test_the_oldest_langgraph_is_the_one_that_pip_asks_for() -> None:
+    import everthread
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"langgraph>={everthread._LANGGRAPH},<2" in project["dependencies"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import operator
 import random
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -170,20 +168,6 @@ def test_nodes_beside_an_agent_with_the_middleware_are_refused_when_the_graph_is
     agent = create_agent(FakeModel(), middleware=[MemoryMiddleware()])
     with pytest.raises(UsageError, match="'agent' has MemoryMiddleware, and node 'retrieve'"):
         gate(chain(Small, retrieve=Retrieve(), agent=agent).compile())
-
-
-def test_an_old_langgraph_is_named_with_the_command() -> None:
-    script = (
-        "import sys, types\n"
-        "import langgraph.graph\n"
-        "sys.modules['langgraph.channels'] = types.ModuleType('langgraph.channels')\n"
-        "import everthread.nodes.state"
-    )
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert run.stderr.splitlines()[-1] == (
-        "everthread.errors.UsageError: this langgraph is too old for everthread, it has no DeltaChannel; "
-        "pip install --upgrade 'langgraph>=1.2.24,<2'"
-    )
 
 
 @pytest.mark.parametrize("context", [None, "ana", {"user": "ana"}, {"user_id": "ana"}])
