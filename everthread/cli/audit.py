@@ -54,18 +54,18 @@ def audit(
     if here.json:
         print_json(AuditReport(entries=entries, chain=chain))
     else:
-        _print(entries, more=len(entries) == limit)
+        _print(entries, record, more=len(entries) == limit)
         say(chain.detail if chain.ok else f"NOT verified: {chain.detail}; {chain.remedy}")
     if not chain.ok:
         raise typer.Exit(1)
 
 
-def _print(entries: list[AuditEntry], *, more: bool) -> None:
+def _print(entries: list[AuditEntry], record: str | None, *, more: bool) -> None:
     if not entries:
         say("no entries")
         return
     rows = [
-        (str(entry.seq), when(entry.at), entry.user, entry.action, _told(entry), entry.thread_id or "")
+        (str(entry.seq), when(entry.at), entry.user, entry.action, _told(entry, record), entry.thread_id or "")
         for entry in entries
     ]
     print_table(("entry", "time", "user", "action", "what", "thread"), rows)
@@ -73,12 +73,12 @@ def _print(entries: list[AuditEntry], *, more: bool) -> None:
         say(f"there may be more; go on with --after {entries[-1].seq}")
 
 
-def _told(entry: AuditEntry) -> str:
-    """What an entry says, in one line of ids."""
+def _told(entry: AuditEntry, record: str | None) -> str:
+    """What an entry says, in one line of ids; of a write only what concerns this record, if one was asked for."""
     detail = entry.detail
     match entry.action:
         case "write" if "decisions" in detail:
-            return "; ".join(map(_decided, detail["decisions"]))
+            return "; ".join(_decided(each) for each in detail["decisions"] if record in (None, each[2], each[4]))
         case "recall" | "inject" if "records" in detail:
             said = [f"message {message}" for _, message in detail.get("messages", [])]
             return ", ".join([*(f"{id} revision {revision}" for id, revision, *_ in detail["records"]), *said])

@@ -10,12 +10,12 @@ from langchain_core.messages import AnyMessage
 from langgraph.runtime import Runtime
 
 from everthread.nodes.extract.pipeline import begin
-from everthread.nodes.node import announce, context_of, store_of, thread_of
+from everthread.nodes.node import announce, context_of, identity_of, store_of, thread_of
 from everthread.nodes.state import is_marked
 from everthread.stores.messages import from_messages
 from everthread.stores.record import Evidence
 
-__all__ = ["external_in", "shuts_out"]
+__all__ = ["external_in", "shut_out", "shuts_out"]
 
 OWN_TOOLS = frozenset(
     {
@@ -55,7 +55,12 @@ def shuts_out(
     if line is None:
         return False
     begin(identity, store, thread_id, messages)
-    reason = f"the thread took in external content ({line.source}, message {line.message_id})"
-    store.transcripts.set_memory(identity, thread_id, "read", because=reason)
-    announce(runtime, node, "skipped", reason=f"{reason}; nothing is learnt from it")
+    shut_out(runtime, line, node=node)
     return True
+
+
+def shut_out(runtime: Runtime[Any], line: Evidence, *, node: str) -> None:
+    """Let the thread only read memory from now on, because of this line, and say so."""
+    reason = f"the thread took in external content ({line.source}, message {line.message_id})"
+    store_of(runtime).transcripts.set_memory(identity_of(runtime), thread_of(runtime), "read", because=reason)
+    announce(runtime, node, "skipped", reason=f"{reason}; nothing is learnt from it")

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from everthread.errors import UsageError
 from everthread.nodes.extract.candidate import Extractor
-from everthread.nodes.extract.external import shuts_out
+from everthread.nodes.extract.external import external_in, shut_out, shuts_out
 from everthread.nodes.extract.later import When, is_late, job_kind, put_off
 from everthread.nodes.extract.node import said_before, waiting
 from everthread.nodes.extract.pipeline import (
@@ -132,6 +132,10 @@ class Propose(Step):
             work = begin(context.identity, store, thread_id, messages, before=said_before(state))
         else:
             lines = store.transcripts.read(context.identity, thread_id, after=state.get("flushed_to"))
+            outside = external_in(lines, self.trusted_tools) if self.exclude_external else None
+            if outside is not None:
+                shut_out(runtime, outside, node="propose")
+                return Command(goto="__end__", update={"flushed_to": lines[-1].message_id, "receipts": []})
             work = work_of(context.identity, thread_id, lines)
         if work is None:
             return Command(goto="__end__", update={"receipts": []})

@@ -21,7 +21,7 @@ from everthread.stores.record import new_id
 
 __all__ = ["note_answer"]
 
-_PLAIN = re.compile(r"[!-~]{1,128}")
+_PLAIN = re.compile(r"[!-~]+")
 """A name of a tool, and the id of a call, as model services make them. Anything else could be a sentence."""
 
 
@@ -84,4 +84,8 @@ def _marked(message: AnyMessage, kind: str) -> Iterator[list[Any]]:
 
 
 def _call(id: str | None, name: str) -> ToolCall:
-    return ToolCall(id=id if id and _PLAIN.fullmatch(id) else "", name=name if _PLAIN.fullmatch(name) else "?")
+    return ToolCall(id=_plain(id or "", 512), name=_plain(name, 128) or "?")
+
+
+def _plain(text: str, longest: int) -> str:
+    return text if len(text) <= longest and _PLAIN.fullmatch(text) else ""

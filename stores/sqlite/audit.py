@@ -181,6 +181,8 @@ class AuditLog:
 
     def note(self, identity: Identity, thread_id: str | None, events: Sequence[Noted], *, reply_id: str) -> bool:
         """See `MemoryStore.note`."""
+        if not reply_id.strip():
+            raise UsageError("note: the reply has no id; give it one, by which it is noted once")
         told = [event for event in events if event.records or event.messages or event.calls]
         if not any(event.records or event.messages for event in told):
             return False

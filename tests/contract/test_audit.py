@@ -143,6 +143,11 @@ def test_an_answer_without_memory_is_not_noted(store: MemoryStore, ana: Identity
     assert store.audit(ana) == []
 
 
+def test_a_reply_without_an_id_cannot_be_noted(store: MemoryStore, ana: Identity) -> None:
+    with pytest.raises(UsageError, match="the reply has no id"):
+        answer(store, ana, "t1", " ", "mem_1")
+
+
 def test_what_was_said_elsewhere_is_noted_by_its_ids(store: MemoryStore, ana: Identity) -> None:
     assert store.note(ana, "t2", [Noted(action="inject", messages=(("t1", "m1"),))], reply_id="r1")
     assert [entry.detail for entry in store.audit(ana)] == [

@@ -10,6 +10,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
+from langgraph.types import Command
 from support.models import FakeModel
 from support.records import NOON
 
@@ -17,7 +18,9 @@ from everthread import Evidence, Identity
 from everthread.graphs import MemoryMiddleware, create_memory_agent, create_remember_graph, gate
 from everthread.nodes import Extract, Flush, runtime_for
 from everthread.nodes.extract.external import external_in
+from everthread.nodes.extract.steps import Propose
 from everthread.stores import MemoryStore, open_checkpointer, open_store
+from everthread.stores.messages import from_messages
 
 TEA = "I prefer tea over coffee."
 TRAINS = "I prefer trains over planes."
@@ -143,6 +146,20 @@ def test_the_remember_graph_ends_without_learning(home: tuple[MemoryStore, Any],
     assert graph.invoke(said, at("a"), context=ana)["flushed_to"] == "m2"
     assert statements(store, ana) == []
     assert [line.message_id for line in store.transcripts.read(ana, "a")] == ["m0", "m1", "m2"]
+
+
+def test_a_remember_graph_that_lost_its_window_looks_at_the_transcript(
+    home: tuple[MemoryStore, Any], ana: Identity
+) -> None:
+    """A crash between the transcript and the mark on the thread."""
+    store, _ = home
+    page = HumanMessage("A page.", id="m0", additional_kwargs={"source": "web"})
+    said = [page, HumanMessage(TEA, id="m1"), AIMessage("ok", id="m2")]
+    store.transcripts.append(ana, from_messages("a", said, identity=ana))
+    ended = Propose(exclude_external=True)({}, runtime_for(ana, store, "a"))
+    assert ended == Command(goto="__end__", update={"flushed_to": "m2", "receipts": []})
+    assert state_of(store, ana, "a") == ("read", "the thread took in external content (web, message m0)")
+    assert Propose()({}, runtime_for(ana, store, "a")) == Command(goto="__end__")
 
 
 def test_what_comes_from_outside_is_told_by_source_and_tool() -> None:

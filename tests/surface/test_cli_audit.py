@@ -106,6 +106,14 @@ def test_audit_filters_by_thread_and_action_and_goes_on_page_by_page(tmp_path: P
     assert run(tmp_path, "audit", "--thread", "nowhere").stdout.startswith("no entries")
 
 
+def test_of_a_write_of_many_only_what_concerns_the_record_is_printed(tmp_path: Path) -> None:
+    with open_store(f"sqlite:{tmp_path}") as store:
+        tea, rum = keep(store, ANA, learnt("Ana likes tea"), learnt("Ana dislikes rum"))
+    told = run(tmp_path, "audit", "--record", tea.id).stdout
+    assert f"created {tea.id} by rule new" in told
+    assert rum.id not in told
+
+
 def test_what_was_erased_is_still_in_the_audit_by_its_id(tmp_path: Path) -> None:
     with open_store(f"sqlite:{tmp_path}") as store:
         (record,) = keep(store, ANA, learnt("Ana likes the Xylophon"))
