@@ -137,6 +137,17 @@ def test_a_reviewer_decides(
     assert statuses(store, member) == [(RULE, status)]
 
 
+def test_a_reviewer_may_edit_with_a_reason(store: MemoryStore, saver: Any, member: Identity, curator: Identity) -> None:
+    graph = create_remember_graph(Policies()).compile(checkpointer=saver, store=store)
+    [record_id] = waiting_ids(graph.invoke(window(RULE), T1, context=member))
+    verdict = {"verdict": "edit", "statement": "Deploys need three approvals.", "reason": "since May"}
+    output = graph.invoke(Command(resume={record_id: verdict}), T1, context=curator)
+    assert statuses(store, member) == [("Deploys need three approvals.", "active")]
+    receipt = store.receipt(curator, output["receipts"][-1])
+    assert receipt is not None
+    assert [(each.rule, each.reason) for each in receipt.decisions] == [("edited", "since May")]
+
+
 def test_who_may_not_decide_decides_nothing(
     store: MemoryStore, saver: Any, member: Identity, curator: Identity
 ) -> None:
@@ -149,7 +160,7 @@ def test_who_may_not_decide_decides_nothing(
     assert statuses(store, member) == [(RULE, "active")]
 
 
-@pytest.mark.parametrize("verdicts", ["yes", {"mem_other": "approve"}, {"ID": "maybe"}])
+@pytest.mark.parametrize("verdicts", ["yes", {"mem_other": "approve"}, {"ID": "maybe"}, {"ID": {"verdict": "edit"}}])
 def test_a_verdict_that_says_nothing_clear_is_refused(
     store: MemoryStore, saver: Any, member: Identity, curator: Identity, verdicts: Any
 ) -> None:
