@@ -379,15 +379,21 @@ def chart(rows: Sequence[dict[str, Any]], file: str) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6.4, 4), dpi=100)
+    figure, axes = plt.subplots(figsize=(8, 3.6), dpi=112)
     grown = [row for row in rows if "warm" in row and row["scope"] not in (20, row["records"])]
     for name in dict.fromkeys(row["store"] for row in grown):
         points = sorted((row["records"], row["warm"]["median"]) for row in grown if row["store"] == name)
-        axes.plot(*zip(*points, strict=True), "o-", label=name + (" (words + vectors)" if name == "everthread" else ""))
-    axes.set(xscale="log", yscale="log", xlabel="records in the store", ylabel="median of a search, ms")
-    axes.set_title(f"Search of {grown[0]['scope']:,} records")
-    axes.grid(visible=True, which="both", alpha=0.3)
-    axes.legend()
+        (line,) = axes.plot(*zip(*points, strict=True), "o-", linewidth=2)
+        label = name + (" (words and vectors)" if name == "everthread" else " (vectors)")
+        axes.annotate(label, points[-1], (9, -4), textcoords="offset points", color=line.get_color())
+    sizes = sorted({row["records"] for row in grown})
+    axes.set(xscale="log", xlabel="records in the store", ylabel="median of a warm search, ms", ylim=0)
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+    axes.minorticks_off()
+    axes.set_xlim(sizes[0] / 1.4, sizes[-1] * 14)
+    axes.set_title(f"Search of {grown[0]['scope']:,} records", loc="left")
+    axes.grid(axis="y", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(file)
 
