@@ -13,7 +13,7 @@ from everthread.errors import ModelReplyError
 from everthread.nodes.extract.candidate import Extractor
 from everthread.nodes.extract.external import shuts_out
 from everthread.nodes.extract.later import When, is_late, learn_later
-from everthread.nodes.extract.pipeline import begin, learn, learns
+from everthread.nodes.extract.pipeline import begin, learn, silenced
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
 from everthread.nodes.state import MemoryState, is_marked, with_receipt
@@ -68,10 +68,8 @@ class Extract(Node):
         messages = waiting(state)
         if not messages:
             return {}
-        if not learns(context, store, thread_id):
-            announce(
-                runtime, "extract", "skipped", reason=f"memory is not on for this run or thread ({context.memory})"
-            )
+        if why := silenced(context, store, thread_id):
+            announce(runtime, "extract", "skipped", reason=why)
             return {"flushed_to": messages[-1].id} if messages[-1].id else {}
         if self.exclude_external and shuts_out(runtime, messages, self.trusted_tools, node="extract"):
             return {"flushed_to": messages[-1].id} if messages[-1].id else {}

@@ -41,6 +41,7 @@ __all__ = [
     "remember",
     "remember_statement",
     "resolve_all",
+    "silenced",
     "validate_all",
     "window_key",
 ]
@@ -95,12 +96,17 @@ class Work(NamedTuple):
 
 def learns(context: MemoryContext, store: MemoryStore, thread_id: str) -> bool:
     """Whether this run may learn: memory is `on` for the run, for its thread, and for its user (R288, R289)."""
-    identity = context.identity
-    return (
-        context.memory == "on"
-        and store.transcripts.memory_of(identity, thread_id) == "on"
-        and store.consent(identity) == "on"
-    )
+    return silenced(context, store, thread_id) is None
+
+
+def silenced(context: MemoryContext, store: MemoryStore, thread_id: str) -> str | None:
+    """Why this run may not learn, in a sentence; None when it may."""
+    chosen = {
+        "run": context.memory,
+        "thread": store.transcripts.memory_of(context.identity, thread_id),
+        "user, by consent": store.consent(context.identity),
+    }
+    return next((f"memory is {memory} for this {what}" for what, memory in chosen.items() if memory != "on"), None)
 
 
 def begin(
@@ -339,8 +345,8 @@ def remember_statement(
     Raises UsageError when memory is not writable in this run or the record to correct does not exist.
     """
     identity = context.identity
-    if not learns(context, store, thread_id):
-        raise UsageError("memory is not writable in this run or thread; set memory to 'on' to save")
+    if why := silenced(context, store, thread_id):
+        raise UsageError(f"memory is not writable: {why}; nothing can be saved until it is 'on'")
     said = [request] if request is not None and not is_marked(request) else []
     lines = from_messages(thread_id, said, identity=identity)
     store.transcripts.append(identity, lines)

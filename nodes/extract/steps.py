@@ -26,9 +26,9 @@ from everthread.nodes.extract.pipeline import (
     Work,
     begin,
     commit,
-    learns,
     propose,
     resolve_all,
+    silenced,
     tell_receipt,
     tell_verdicts,
     validate_all,
@@ -122,8 +122,8 @@ class Propose(Step):
         """Returns the `work` with its candidates and goes on to `validate`; ends at once when there is nothing to
         learn, memory is not on, or a job does it. Raises ModelReplyError as the extractor does."""
         context, store, thread_id = context_of(runtime), store_of(runtime), thread_of(runtime)
-        if not learns(context, store, thread_id):
-            announce(runtime, "propose", "skipped", reason="memory is not on for this run or thread")
+        if why := silenced(context, store, thread_id):
+            announce(runtime, "propose", "skipped", reason=why)
             return Command(goto="__end__")
         messages = waiting(state)
         if self.exclude_external and shuts_out(runtime, messages, self.trusted_tools, node="propose"):

@@ -13,7 +13,7 @@ from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.external import shuts_out
 from everthread.nodes.extract.later import When, is_late, learn_later
 from everthread.nodes.extract.node import said_before, waiting
-from everthread.nodes.extract.pipeline import learn, learns
+from everthread.nodes.extract.pipeline import learn, silenced
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
 from everthread.nodes.state import MemoryState, with_receipt
 
@@ -57,9 +57,8 @@ class Flush(Node):
         if not unseen:
             announce(runtime, "flush", "skipped", reason="nothing that leaves the window is unseen")
             return {}
-        context = context_of(runtime)
-        if not learns(context, store_of(runtime), thread_of(runtime)):
-            announce(runtime, "flush", "skipped", reason=f"memory is not on for this run or thread ({context.memory})")
+        if why := silenced(context_of(runtime), store_of(runtime), thread_of(runtime)):
+            announce(runtime, "flush", "skipped", reason=why)
             return {}
         if self.exclude_external and shuts_out(runtime, unseen, self.trusted_tools, node="flush"):
             return {}

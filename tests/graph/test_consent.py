@@ -51,7 +51,9 @@ def test_who_agrees_to_reading_only_is_reminded_and_not_learnt_from(
     store.set_consent(ana, "read")
     agent = create_memory_agent().compile(checkpointer=saver, store=store)
     events = list(agent.stream(say("I prefer trains over planes."), at("a"), context=ana, stream_mode="custom"))
-    assert [event["event"] for event in events if event["node"] == "extract"] == ["skipped"]
+    assert [event for event in events if event["node"] == "extract"] == [
+        {"node": "extract", "event": "skipped", "reason": "memory is read for this user, by consent"}
+    ]
     assert "prefers tea" in agent.invoke(say(ASKED), at("b"), context=ana)["messages"][-1].text
     assert store.records(ana, statuses=("active", "pending")) == [tea]
     assert store.transcripts.read(ana, "a") == []
@@ -113,7 +115,8 @@ def test_saving_is_refused_and_forgetting_is_not(home: tuple[MemoryStore, Any], 
     replies = [calling("memory_save", statement=TEA), calling("memory_forget", ids=[tea.id]), "Done."]
     agent = create_memory_agent(FakeModel(replies=replies)).compile(checkpointer=saver, store=store)
     saved, forgotten = told_by_tools(agent.invoke(say(TEA), at("a"), context=ana))
-    assert saved.startswith("Not done: ")
+    why = "memory is read for this user, by consent; nothing can be saved until it is 'on'"
+    assert saved == f"Not done: memory is not writable: {why}"
     assert forgotten.startswith("Forgotten: 1")
     assert store.record(ana, tea.id) is None
 
