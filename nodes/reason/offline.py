@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
+from everthread.nodes.extract.wording import sentences
 from everthread.nodes.state import is_marked
 from everthread.stores.text import cjk_share
 
@@ -81,9 +82,10 @@ class OfflineModel(BaseChatModel):
 
 
 def _wish(patterns: Sequence[re.Pattern[str]], said: str) -> str | None:
-    """What the user wants remembered or forgotten; None when they did not ask for it."""
+    """What the user wants remembered or forgotten: the first sentence behind the wish, since one memory is one fact, and
+    the rest is learnt as the turn ends. None when they did not ask for it."""
     match = next((match for pattern in patterns if (match := pattern.match(said))), None)
-    return match["what"].strip() if match else None
+    return next(iter(sentences(match["what"])), None) if match else None
 
 
 def _call(messages: Sequence[BaseMessage], name: str, arguments: dict[str, Any]) -> AIMessage:

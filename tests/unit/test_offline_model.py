@@ -45,6 +45,17 @@ def test_remember_calls_memory_save() -> None:
         assert [(call["name"], call["args"]) for call in reply.tool_calls] == [("memory_save", {"statement": kept})]
 
 
+def test_one_memory_is_one_sentence() -> None:
+    model = OfflineModel().bind_tools(memory_tools())
+    for said, kept in (
+        ("请记住，我住在上海。以后请用中文回答。", "我住在上海。"),
+        ("Remember: I use v1.2. Thanks!", "I use v1.2."),
+    ):
+        reply = model.invoke([HumanMessage(said, id="h")])
+        assert [call["args"] for call in reply.tool_calls] == [{"statement": kept}]
+    assert model.invoke([HumanMessage("Remember: ...", id="h")]).tool_calls == []
+
+
 def test_the_same_request_makes_the_same_call_id() -> None:
     model = OfflineModel().bind_tools(memory_tools())
     first, second = (model.invoke([HumanMessage("Remember that I drink tea.", id="h")]) for _ in range(2))
