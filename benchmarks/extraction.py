@@ -1,15 +1,17 @@
 """How well extraction learns what it should and nothing else: precision and recall on labelled exchanges.
 
-    python benchmarks/extraction.py [--json] [--failures]     --failures: also what went wrong, in the parts that are mended by
+    python benchmarks/extraction.py [--json] [--failures]
 
-The exchanges are in `tests/fixtures`: `first` is what the rules were written by, `dev` what they were mended by, `held-out`
-was written before either and is only measured. Learnt is what would be active after validation, in long-term memory, in the
-session, or as a task; each must be what a label says (scope, type, subject, value), or it counts as wrong.
+The exchanges are in `tests/fixtures`: `first` is what the rules were written by, `dev` what they were mended by,
+`held-out` was written before either and is only measured. Learnt is what would be active after validation, in long-
+term memory, in the session, or as a task; each must be what a label says (scope, type, subject, value), or it
+counts as wrong.
 
-`rules` is `RuleExtractor`. `model (scripted)` is a protocol test of `ModelExtractor`: the model's replies are scripted, so it
-says how much of a right reply survives the rules of validation, and nothing about any model. In `model (gullible)` the
-scripted model also proposes the last words that somebody else than the assistant said, as a lasting statement of the user's,
-wherever nothing is to be learnt: it says how much of what a model should not have proposed the rules of validation stop.
+`rules` is `RuleExtractor`. `model (scripted)` is a protocol test of `ModelExtractor`: the model's replies are
+scripted, so it says how much of a right reply survives the rules of validation, and nothing about any model. In
+`model (gullible)` the scripted model also proposes the last words that somebody else than the assistant said, as a
+lasting statement of the user's, wherever nothing is to be learnt: it says how much of what a model should not have
+proposed the rules of validation stop.
 """
 
 from __future__ import annotations

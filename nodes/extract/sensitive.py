@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from everthread.nodes.extract.rules.topics import technology
 from everthread.nodes.extract.script import simplified
 
-__all__ = ["Sensitivity", "class_of", "has_personal_number", "has_secret", "retention_of"]
+__all__ = ["Sensitivity", "class_of", "has_personal_number", "has_secret", "retention_of", "without_numbers"]
 
 Sensitivity = Literal["normal", "personal", "health", "finance", "identity", "location"]
 
@@ -66,13 +67,13 @@ _NUMBER = re.compile(r"(?<![\w.])[A-Z]{0,2}\d(?:[ -]?[0-9A-Z]){7,33}(?!\w|\.\d)"
 
 
 _SAID_NUMBER = re.compile(
-    r"\b(?:passport|social security|ssn|national id|id card|identity card|driver'?s? licen[cs]e"
+    r"(?:\b(?:passport|social security|ssn|national id|id card|identity card|driver'?s? licen[cs]e"
     r"|credit card|debit card|card|iban"
     r"|(?:bank )?account|insurance|tax(?: id)?|phone|mobile|cell|licen[cs]e plate)(?: number| no\.?"
     r"| #)?\b(?: is|'s|:|=|,)? (?:now )?"
-    r"(?=[A-Z0-9 -]{0,4}\d)[A-Z]{0,3}[ -]?\d[\dA-Z -]{5,}"
-    r"|(?:身份证|身分证|护照|银行卡|信用卡|储蓄卡|卡号|账号|账户|社保|医保|驾照|驾驶证|手机|电话|税号|居留证|通行证)(?:字号|号码|卡号|号)?"
-    r"(?:是|为|:|：|,|，|\s)*[A-Za-z]{0,3}\d[\dA-Za-z -]{5,}",
+    r"|(?:身份证|身分证|护照|银行卡|信用卡|储蓄卡|卡号|账号|账户|社保|医保|驾照|驾驶证|手机|电话|税号"
+    r"|居留证|通行证)(?:字号|号码|卡号|号)?"
+    r"(?:是|为|:|：|,|，|\s)*)(?P<digits>(?:[A-Za-z]{1,3}(?=\d))?\d(?:[ -]?[\dA-Za-z]*\d){5,}[A-Za-z]?(?![A-Za-z]))",
     re.IGNORECASE,
 )
 """A number that is called so, whatever its check digits: most are mistyped or foreign to the libraries."""
@@ -86,23 +87,29 @@ def has_personal_number(text: str) -> bool:
 
 def _runs(text: str) -> Iterator[str]:
     for match in _NUMBER.finditer(text):
-        yield re.sub(r"[ -]", "", match[0]).upper()
-    # Han characters count as word characters for \b, so a number glued to them is looked for separately.
-    yield from (run.upper() for run in re.findall(r"(?<!\d)\d{15,19}[Xx]?(?![\dA-Za-z])", text))
+        yield match[0]
+    yield from (match[0] for match in _GLUED.finditer(text))
 
 
-def _is_registered(number: str) -> bool:
+_GLUED = re.compile(r"(?<!\d)\d{15,19}[Xx]?(?![\dA-Za-z])")
+"""Han characters count as word characters for a word's end, so a number glued to them is looked for separately."""
+
+
+def _is_registered(written: str) -> bool:
     from stdnum import iban, luhn
     from stdnum.cn import ric
     from stdnum.es import dni, nie
     from stdnum.fr import nir
 
+    number = _bare(written)
     if number.isdigit() and 13 <= len(number) <= 19 and luhn.is_valid(number):
         return True
     if any(module.is_valid(number) for module in (iban, ric, dni, nie, nir)):
         return True
-    # The shape of an account number, even when its check digits are mistyped.
-    return bool(re.fullmatch(r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}", number))
+    # The shape of an account number, even when its check digits are mistyped: in capitals, whole or in groups of four.
+    return bool(
+        re.fullmatch(r"[A-Z]{2}\d{2}(?:[A-Z0-9]{11,30}|(?:[ -][A-Z0-9]{4}){2,7}(?:[ -][A-Z0-9]{1,3})?)", written)
+    )
 
 
 _SSN = re.compile(r"(?<!\d)\d{3}-\d{2}-\d{4}(?!\d)")
@@ -110,15 +117,47 @@ _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?")
 
 
 def _has_phone(text: str) -> bool:
-    import phonenumbers
     from stdnum.us import ssn
 
     if any(ssn.is_valid(found) for found in _SSN.findall(text)):
         return True
-    undated = _TIMESTAMP.sub(" ", text)
+    return any(True for _ in _phones(text))
+
+
+def _phones(text: str) -> Iterator[tuple[int, int]]:
+    """Where the telephone numbers stand that phonenumbers finds. A bare run of digits is one only where the text says
+    so, or when it is a Chinese mobile number: otherwise it is an order, an id or a time."""
+    import phonenumbers
+
+    undated = _TIMESTAMP.sub(lambda found: " " * len(found[0]), text)
     if sum(character.isdigit() for character in undated) < 7:
-        return False
-    return any(any(phonenumbers.PhoneNumberMatcher(undated, region)) for region in ("US", "CN", "GB", "DE"))
+        return
+    for region in ("US", "CN", "GB", "DE"):
+        for match in phonenumbers.PhoneNumberMatcher(undated, region):
+            near = undated[max(0, match.start - 40) : match.start]
+            spelled = match.raw_string.lstrip("+(").replace(")", " ")
+            if (
+                match.raw_string.startswith(("+", "(", "00"))
+                or (re.fullmatch(r"1[3-9]\d{9}", match.raw_string) and _HAN.search(text))
+                or _grouped(spelled)
+                or _SAYS_PHONE.search(simplified(near))
+            ):
+                yield match.start, match.end
+
+
+def _grouped(number: str) -> bool:
+    """Whether it is written in groups, as telephone numbers are: a first one of at most five digits, then others."""
+    groups = re.split(r"[ -]+", number.strip())
+    pair = len(groups) == 2 and 2 <= len(groups[0]) <= 5 and len(groups[1]) >= 6
+    return all(map(str.isdigit, groups)) and (pair or len(groups) >= 3)
+
+
+_HAN = re.compile(r"[\u4e00-\u9fff]")
+_SAYS_PHONE = re.compile(
+    r"\b(?:phone|tele(?:phone)?|tel|mobile|cell|call|ring|text|sms|whats ?app|signal|fax|reach|contact"
+    r"|dial|hotline)\b|电话|手机|致电|拨打|联系|短信|热线|传真|微信",
+    re.IGNORECASE,
+)
 
 
 class _Class(NamedTuple):
@@ -171,7 +210,37 @@ _RETENTION = {"health": 365, "finance": 180, "identity": 365, "location": 365}
 def class_of(text: str, proposed: Sensitivity = "normal") -> Sensitivity:
     """The sensitive class of a statement. What was proposed may be made stricter here, never milder."""
     found = next((entry.name for entry in _CLASSES if entry.words.search(text)), None)
+    if found == "location" and _MOVED.search(text) and (_OF_THINGS.match(text) or technology(text)):
+        found = None  # "Billing moved to PostgreSQL": a thing, not a person
     return found or proposed
+
+
+_MOVED = re.compile(r"\b(?:lives?|living|based|moved) (?:in|at|to|near)\b|搬[到去]", re.IGNORECASE)
+_OF_THINGS = re.compile(r"(?:project|the project|our|项目|我们的?项目)\b", re.IGNORECASE)
+
+
+MARK = "[…]"
+"""Stands where a number was."""
+
+
+def without_numbers(text: str) -> str:
+    """The text with each personal number replaced by a mark. What is left may still hold one that could not be told
+    from its surroundings: ask `has_personal_number` again."""
+    spans = [(match.start(), match.end()) for match in _NUMBER.finditer(text) if _is_registered(match[0])]
+    spans += [match.span() for match in _GLUED.finditer(text) if _is_registered(match[0])]
+    spans += [match.span("digits") for match in _SAID_NUMBER.finditer(simplified(text))]
+    spans += [match.span() for match in _SSN.finditer(text)]
+    spans += _phones(text)
+    kept, end = [], 0
+    for start, stop in sorted(spans):
+        if start >= end:
+            kept += [text[end:start], MARK]
+        end = max(end, stop)
+    return "".join([*kept, text[end:]])
+
+
+def _bare(number: str) -> str:
+    return re.sub(r"[ -]", "", number).upper()
 
 
 def retention_of(sensitivity: Sensitivity) -> int | None:

@@ -11,11 +11,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
+from everthread.errors import AccessDenied
 from everthread.nodes.extract import wording
-from everthread.nodes.extract.authority import authority_of, source_of
+from everthread.nodes.extract.authority import artifact_of, authority_of, source_of
 from everthread.nodes.extract.candidate import Candidate
+from everthread.nodes.extract.echo import is_echo
 from everthread.nodes.extract.scope import route
 from everthread.nodes.extract.sensitive import Sensitivity, class_of, has_personal_number, has_secret, retention_of
+from everthread.stores.access import check_write
 from everthread.stores.identity import Identity
 from everthread.stores.record import Authority, Evidence, Governance, Provenance, Record, now_utc
 from everthread.stores.text import query_terms
@@ -106,6 +109,28 @@ class Ground:
             user=self.identity.user,
             trusted_tools=self.trusted_tools,
             stated=candidate.stated,
+            echoes=self._echoes(candidate),
+        )
+
+    def _echoes(self, candidate: Candidate) -> frozenset[str]:
+        """Ids of the results of trusted tools that say the candidate in words that they were given."""
+        said = f"{candidate.statement} {candidate.value or ''}"
+        return frozenset(
+            self.lines[position].message_id
+            for position in self.numbers(candidate)
+            if self.lines[position].source == "tool"
+            and self.lines[position].speaker in self.trusted_tools
+            and is_echo(said, position, self.lines, self.outside)
+        )
+
+    @cached_property
+    def outside(self) -> frozenset[int]:
+        """Positions of the messages that came from outside: neither the user's, the assistant's nor a trusted tool's."""
+        return frozenset(
+            position
+            for position, line in enumerate(self.lines)
+            if line.source != "assistant"
+            and authority_of([line], user=self.identity.user, trusted_tools=self.trusted_tools) == Authority.EXTERNAL
         )
 
     def is_users_word(self, candidate: Candidate) -> bool:
@@ -253,7 +278,7 @@ def orders(candidate: Candidate, ground: Ground) -> Verdict:
 def question(candidate: Candidate, ground: Ground) -> Verdict:
     if candidate.kind == "prospective":
         return None  # "can you remind me tomorrow?" asks for it
-    if wording.is_question(candidate.statement) or _all_said(candidate, ground, _only_asks):
+    if _only_asks(candidate.statement) or _all_said(candidate, ground, _only_asks):
         return "it was asked, not stated"
     return None
 
@@ -370,6 +395,22 @@ def not_in_source(candidate: Candidate, ground: Ground) -> Verdict:
     return None
 
 
+def asked_once(candidate: Candidate, ground: Ground) -> Verdict:
+    """ "Can you use bullet points?" is done once; whether it is meant for every time, nobody has said (R101, R167)."""
+    if candidate.kind != "prospective" and _all_said(candidate, ground, wording.is_request):
+        return "it was asked for once, not for every time"
+    return None
+
+
+def advice(candidate: Candidate, ground: Ground) -> Verdict:
+    """A tool observes. How something is to be done is for people, or an approved document, to say."""
+    if ground.authority(candidate) > Authority.TOOL:
+        return None
+    if "procedural" in (candidate.content_type, candidate.kind) or wording.gives_advice(candidate.statement):
+        return "it says how something is to be done, and neither the user nor an approved document says so"
+    return None
+
+
 def quoted(candidate: Candidate, ground: Ground) -> Verdict:
     """What a user pastes is not what a user says."""
     lines = ground.rests_on(candidate)
@@ -378,7 +419,7 @@ def quoted(candidate: Candidate, ground: Ground) -> Verdict:
     return None
 
 
-REVIEW: tuple[Rule, ...] = (untrusted_source, not_in_source, quoted)
+REVIEW: tuple[Rule, ...] = (untrusted_source, not_in_source, asked_once, advice, quoted)
 """The rules that let nothing become active before somebody looked at it (R106)."""
 
 _FRAME = frozenset(
@@ -404,7 +445,7 @@ def validate(candidate: Candidate, ground: Ground) -> Draft | Reminder | Refusal
     return _drafted(candidate, ground, evidence)
 
 
-def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) -> Draft:
+def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) -> Draft | Refusal:
     authority = ground.authority(candidate)
     reach = _reach(candidate, ground)
     place = route(candidate, reach, authority, ground.identity, ground.thread_id)
@@ -417,6 +458,8 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
     sensitivity = _class(candidate)
     lines = ground.rests_on(candidate)
     observed_at = max(line.at for line in lines)
+    cited = (artifact_of(line) for line in lines) if authority == Authority.ARTIFACT else iter(())
+    artifact = next((named for named in cited if named), None)
     is_agents = place.scope.owner == "agent"
     record = Record(
         statement=candidate.statement.strip(),
@@ -438,10 +481,12 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
         expires_at=observed_at + timedelta(days=TASK_DAYS) if reach == "task" else None,
         temporal_scope="session" if place.scope.owner == "session" else "long_term",
         provenance=Provenance(
-            source=source_of(lines, user=ground.identity.user),
+            source="artifact" if artifact else source_of(lines, user=ground.identity.user),
             thread_id=ground.thread_id,
             message_ids=evidence,
             actor=ground.identity.user if ground.is_users_word(candidate) else lines[0].speaker,
+            artifact=artifact.name if artifact else None,
+            artifact_revision=artifact.revision if artifact else None,
             extracted_by=ground.extracted_by,
             observed_at=observed_at,
         ),
@@ -451,7 +496,7 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
         status="active" if rule == "accepted" else "pending",
         governance=Governance(sensitivity=sensitivity, retention_days=retention_of(sensitivity)),
     )
-    return Draft(
+    return write_permission(record, ground, evidence) or Draft(
         record,
         rule,
         reason,
@@ -459,6 +504,15 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
         retracts=candidate.retracts,
         touches=tuple(ground.known[n - 1].id for n in candidate.records if 1 <= n <= len(ground.known)),
     )
+
+
+def write_permission(record: Record, ground: Ground, evidence: tuple[str, ...] = ()) -> Refusal | None:
+    """A refusal when this identity may not write the record in this thread: said here, before the store would (R93)."""
+    try:
+        check_write(ground.identity, record, thread_id=ground.thread_id)
+    except AccessDenied as error:
+        return Refusal("write-permission", str(error), evidence)
+    return None
 
 
 def _reach(candidate: Candidate, ground: Ground) -> str:
@@ -491,7 +545,7 @@ def _all_said(candidate: Candidate, ground: Ground, test: Callable[[str], bool])
 
 def _only_asks(sentence: str) -> bool:
     """Whether it asks and tells nothing beside. "I'm in Oslo, what time is it?" does both."""
-    return wording.is_question(sentence) and not wording.tells(sentence)
+    return wording.is_question(sentence) and not wording.tells(sentence) and not wording.is_request(sentence)
 
 
 def _has_source(candidate: Candidate, ground: Ground, source: str) -> bool:

@@ -9,6 +9,7 @@ from everthread.nodes.extract.script import simplified
 __all__ = [
     "clauses",
     "forbids_memory",
+    "gives_advice",
     "gives_orders",
     "grants_permission",
     "is_chinese",
@@ -19,6 +20,7 @@ __all__ = [
     "is_past",
     "is_question",
     "is_reported",
+    "is_request",
     "is_task_text",
     "is_temporary_path",
     "limits_reach",
@@ -162,6 +164,20 @@ def is_question(sentence: str) -> bool:
     return bool(_ASKS_ZH.search(sentence)) if is_chinese(sentence) else bool(_ASKS.search(sentence))
 
 
+_REQUEST = re.compile(
+    r"^(?:(?:hey|hi|hello|ok(?:ay)?|so|and|also|oh|please|great|thanks|thank you)[,! ]+)*(?:can|could"
+    r"|would|will) (?:you|u|we) (?:please |maybe |also |kindly |just )*"
+    r"(?!tell\b|explain\b|remind\b|remember\b|see\b|believe\b|help\b)[a-z]+\b"
+    r"|^(?:请问?)?(?:你|您)?(?:能不能|可不可以|可以|能)(?:帮我|请|给我|把|用|写|改|按|以|短|长|简).{1,40}[?？吗]?$",
+    re.IGNORECASE,
+)
+
+
+def is_request(sentence: str) -> bool:
+    """Whether it asks politely for something to be done ("Can you use bullet points?"), not for an answer."""
+    return bool(_REQUEST.search(simplified(sentence).strip()))
+
+
 _ONESELF = re.compile(
     r"^(?:i(?:'?m|'?ve|'?d)?|my|we(?:'?re|'?ve)?|our|the|this|for context|fyi|btw|always|never|please)\b"
     r"|^(?:我|本人|咱|这个|本项目)",
@@ -190,7 +206,8 @@ _GUESS = re.compile(
     re.IGNORECASE,
 )
 _GUESS_ZH = re.compile(
-    r"可能|也许|或许|大概(?![\d一二三四五六七八九十两几半])|好像|似乎|应该是|我猜|猜测|估计|不确定|不太确定|我觉得|说不定|没准"
+    r"可能|也许|或许|大概(?![\d一二三四五六七八九十两几半])|好像|似乎|应该是|我猜|猜测|估计|不确定"
+    r"|不太确定|我觉得|说不定|没准"
     r"|如果|假如|假设|要是|倘若|万一|比如|例如|假装"
     r"|真想|想学|希望能|要是能|在考虑|还没(?:有)?(?:决定|想好|定)|考虑(?:用|换|要)|开玩笑|打算|想试"
 )
@@ -219,7 +236,8 @@ _FICTION = re.compile(
     r"\brole-?play|\b(?:pretend|imagine) (?:that )?(?:i|you|we|it)\b|\blet'?s (?:play|say|pretend"
     r"|imagine)\b|\byou are now\b"
     r"|\bact as\b|\b(?:you|you'?ll) (?:play|be) (?:the|a) (?:role|character|knight|villain|hero|customer|interviewer)\b"
-    r"|扮演|想象(?:一下)?(?:我|你)|假装|假设我|假如我|(?:你|我)(?:现在|来)(?:是|演|当)(?!个).{0,12}(?:你|我)|你现在是|我来演|你来当",
+    r"|扮演|想象(?:一下)?(?:我|你)|假装|假设我|假如我|(?:你|我)(?:现在|来)(?:是|演"
+    r"|当)(?!个).{0,12}(?:你|我)|你现在是|我来演|你来当",
     re.IGNORECASE,
 )
 
@@ -238,7 +256,8 @@ _REPORTED = re.compile(
 _REPORTED_ZH = re.compile(
     r"(?<!应该)(?:他|她|他们|她们|有人|同事|老板|朋友|客户|经理|老师|妈妈?|爸爸?|听|据|文章"
     r"|网上|网页|客户|对方|妹妹|姐姐|哥哥|弟弟|室友|邻居)(?:们)?(?:都)?(?:说|写|认为|表示|告诉)"
-    r"|(?:文档|文件|报告|邮件|日志|页面|网页|文章|书|采访|新闻|帖子)(?:(?:里|中|上)面?(?:都)?(?:说|写|提到|显示|建议|推荐)|(?:说|提到|显示))"
+    r"|(?:文档|文件|报告|邮件|日志|页面|网页|文章|书|采访|新闻|帖子)(?:(?:里|中|上)面?(?:都)?(?:说|写"
+    r"|提到|显示|建议|推荐)|(?:说|提到|显示))"
 )
 
 
@@ -415,6 +434,38 @@ def gives_orders(text: str, *, standing: bool) -> bool:
     return bool(_ORDERS.search(text)) or (standing and bool(_STANDING_ORDER.search(text)))
 
 
+_ADVICE = re.compile(
+    r"(?:^|[.;:!\n]\s*)(?:please |just |simply |then |first,? |finally,? |instead,? "
+    r"|for \w+,? )*(?:add|adjust|always|append|apply|archive|attach|avoid|bundle|bypass"
+    r"|cache|call|cast|change|check|choose|clean|clear|click|clone|commit|compare|compress|compute"
+    r"|configure|confirm|connect|convert|copy|create|curl|cut"
+    r"|define|delete|deploy|detect|disable|do not|don'?t|download|drop|edit|embed|enable|encode"
+    r"|encrypt|ensure|enter|evaluate|execute|export|extract|fetch"
+    r"|fill|filter|find|fit|fix|flag|follow|force|format|forward|generate|get|give|go to|grant|group"
+    r"|handle|hash|ignore|impute|import|include|insert|inspect"
+    r"|install|join|keep|load|log|make sure|mark|mask|match|merge|monkeypatch|move|never|normali[sz]e"
+    r"|omit|open|overwrite|parse|pass|paste|patch|pay|pin|pipe"
+    r"|plot|prefer|prioriti[sz]e|profile|publish|pull|push|put|read|rebuild|record|redirect|reduce"
+    r"|refer|remove|rename|replace|report|reset|resize|restart"
+    r"|restrict|retry|return|reuse|review|route|run|sample|save|scale|select|send|serve|set|share"
+    r"|shuffle|sign|skip|sort|specify|split|start|stop|store|stratify"
+    r"|submit|suppress|switch|tag|take|test|track|train|transfer|trim|truncate|try|tune|turn|unset"
+    r"|update|upgrade|upload|use|validate|verify|visit|wrap|write)\b"
+    r"(?! (?:is|are|was|were|has|have|had|runs?|takes?|uses?|fails?|failed|passed|of)\b)"
+    r"|\b(?:you|we|users?|agents?|assistants?|one|everyone) (?:should|must|need to|have to|ought to"
+    r"|can safely)\b|\b(?:best practice|it is (?:safe|recommended|best) to)\b"
+    r"|\|\s*(?:ba|z)?sh\b|\bcurl\s+-|\bsudo\s|\brm\s+-rf"
+    r"|(?:^|[。；！\n，,])(?:请|先|再|应该?|应当|必须|务必|建议|推荐|不要|禁用|跳过|绕过|关闭|执行"
+    r"|运行|下载|上传|删除|设置|将|把|使用|用)",
+    re.IGNORECASE,
+)
+
+
+def gives_advice(text: str) -> bool:
+    """Whether it says what to do, or how: an imperative, "should", "best practice", or a command line."""
+    return bool(_ADVICE.search(simplified(text)))
+
+
 _GRANTS = re.compile(
     r"\b(?:authori[sz]ed?|grant(?:ed|s)?|permit(?:s|ted)?|allow(?:s|ed)?|pre-?approved?"
     r"|approved)\b.{0,50}\b(?:access|export"
@@ -423,7 +474,8 @@ _GRANTS = re.compile(
     r"|\bno (?:need (?:to|for)) (?:ask|confirm\w*"
     r"|approv\w*|verif\w*)\b|\balways comply\b|\bskip (?:the )?(?:confirmation|approval"
     r"|verification|review|validation)\b"
-    r"|(?:无需|不用|不必|不需要)再?(?:[向跟经]过?(?:我|用户))?(?:确认|询问|问我|问用户|批准|审批|验证|授权)|(?:别|不要|不用)(?:再)?(?:问我|找我确认"
+    r"|(?:无需|不用|不必|不需要)再?(?:[向跟经]过?(?:我|用户))?(?:确认|询问|问我|问用户|批准|审批|验证"
+    r"|授权)|(?:别|不要|不用)(?:再)?(?:问我|找我确认"
     r"|来问)|(?:可以|能)不经.{0,12}(?:直接|就)"
     r"|(?:授权|允许|批准).{0,10}(?:访问|删除|转账|付款|购买|发送|导出|所有)",
     re.IGNORECASE,
