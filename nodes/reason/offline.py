@@ -82,8 +82,8 @@ class OfflineModel(BaseChatModel):
 
 
 def _wish(patterns: Sequence[re.Pattern[str]], said: str) -> str | None:
-    """What the user wants remembered or forgotten: the first sentence behind the wish, since one memory is one fact, and
-    the rest is learnt as the turn ends. None when they did not ask for it."""
+    """What the user wants remembered or forgotten: the first sentence behind the wish, since one memory is one fact,
+    and the rest is learnt as the turn ends. None when they did not ask for it."""
     match = next((match for pattern in patterns if (match := pattern.match(said))), None)
     return next(iter(sentences(match["what"])), None) if match else None
 
