@@ -10,7 +10,16 @@ if TYPE_CHECKING:
     from everthread.nodes.consolidate import Consolidate as Consolidate
     from everthread.nodes.consolidate import job_handlers as job_handlers
     from everthread.nodes.extract import Extract as Extract
+    from everthread.nodes.extract.correction import archive as archive
+    from everthread.nodes.extract.correction import correct as correct
+    from everthread.nodes.extract.correction import unarchive as unarchive
+    from everthread.nodes.extract.correction import unverified as unverified
+    from everthread.nodes.extract.correction import verify as verify
     from everthread.nodes.extract.door import door as door
+    from everthread.nodes.extract.promotion import promote as promote
+    from everthread.nodes.extract.promotion import propose_policy as propose_policy
+    from everthread.nodes.extract.review import review as review
+    from everthread.nodes.extract.review import waiting as waiting
     from everthread.nodes.flush import Flush as Flush
     from everthread.nodes.node import as_agent as as_agent
     from everthread.nodes.node import identity_of as identity_of
@@ -40,16 +49,25 @@ _HOMES = {
     "Restore": "everthread.nodes.restore",
     "Retrieve": "everthread.nodes.retrieve",
     "Track": "everthread.nodes.compact",
+    "archive": "everthread.nodes.extract.correction",
     "as_agent": "everthread.nodes.node",
+    "correct": "everthread.nodes.extract.correction",
     "door": "everthread.nodes.extract.door",
     "identity_of": "everthread.nodes.node",
     "job_handlers": "everthread.nodes.consolidate",
     "memory_block": "everthread.nodes.reason",
     "memory_tools": "everthread.nodes.reason",
     "note_answer": "everthread.nodes.reason",
+    "promote": "everthread.nodes.extract.promotion",
+    "propose_policy": "everthread.nodes.extract.promotion",
     "request": "everthread.nodes.reason",
     "resume_task": "everthread.nodes.compact",
+    "review": "everthread.nodes.extract.review",
     "runtime_for": "everthread.nodes.node",
+    "unarchive": "everthread.nodes.extract.correction",
+    "unverified": "everthread.nodes.extract.correction",
+    "verify": "everthread.nodes.extract.correction",
+    "waiting": "everthread.nodes.extract.review",
 }
 __all__ = [
     "Compact",
@@ -64,16 +82,25 @@ __all__ = [
     "Restore",
     "Retrieve",
     "Track",
+    "archive",
     "as_agent",
+    "correct",
     "door",
     "identity_of",
     "job_handlers",
     "memory_block",
     "memory_tools",
     "note_answer",
+    "promote",
+    "propose_policy",
     "request",
     "resume_task",
+    "review",
     "runtime_for",
+    "unarchive",
+    "unverified",
+    "verify",
+    "waiting",
 ]
 
 
