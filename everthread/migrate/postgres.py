@@ -135,13 +135,15 @@ def _parsed(url: str) -> dict[str, Any]:
     """The parts of a URL. No complaint quotes it: where it is torn, the password may be anywhere in it."""
     if not url.startswith(("postgresql://", "postgres://")):
         raise UsageError(f"only PostgreSQL is read by URL; write {_FORM}")
-    authority, *rest = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)
+    authority, *rest = re.split("[/?]", url.partition("://")[2], maxsplit=1)
     try:
         if authority.count("@") < 2 and "@" not in "".join(rest):
             return conninfo_to_dict(url)
     except psycopg.Error:
         pass  # its message quotes what it could not read
-    raise UsageError(f"the URL cannot be read; write {_FORM}, and in the password %40 for @, %2F for /, %25 for %")
+    raise UsageError(
+        f"the URL cannot be read; write {_FORM}, and in user and password %40 for @, %2F for /, %3F for ?, %25 for %"
+    )
 
 
 class _Forgiving(psycopg.adapt.Loader):

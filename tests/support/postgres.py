@@ -83,6 +83,7 @@ def _own_server() -> Iterator[str]:
         rules = folder / "pg_hba.conf"
         rules.write_text(f"local all /^{_GUARDED} scram-sha-256\n" + rules.read_text())
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")  # nothing here has to outlive the session
             connection.execute("SELECT pg_reload_conf()")
         yield server.get_uri()
     finally:
