@@ -314,8 +314,10 @@ class Touch(Frozen):
 
     thread_id: str | None
     """The thread."""
-    reply_id: str
-    """Id of the message that the model answered with."""
+    reply_id: str | None
+    """Id of the message that the model answered with; None when a host's own node asked, and did not say."""
+    answers: str | None
+    """Id of the user's message that it answers; None when there was none."""
     user: str
     """Whose turn it was."""
     at: AwareDatetime
@@ -569,11 +571,20 @@ class MemoryStore(BaseStore):
         that is broken."""
 
     @abstractmethod
-    def note(self, identity: Identity, thread_id: str | None, events: Sequence[Noted], *, reply_id: str) -> bool:
+    def note(
+        self,
+        identity: Identity,
+        thread_id: str | None,
+        events: Sequence[Noted],
+        *,
+        reply_id: str | None = None,
+        answers: str | None = None,
+    ) -> bool:
         """Note in the audit log what memory an answer was made from and which tools it called: an entry for each event,
         in one transaction (R296). Nodes call it once for each reply that had memory in its request.
 
-        The same reply of a thread is noted once. Returns whether it was noted; without a recalled or injected record or
+        `answers` is the id of the user's message. The same reply of a thread is noted once; without a `reply_id` the
+        same message that it answers. Returns whether it was noted; without a recalled or injected record or
         message nothing is. AccessDenied when the thread is another user's, StoreError when it cannot be written.
         """
 

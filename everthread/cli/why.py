@@ -91,7 +91,8 @@ def _print_answers(answers: list[Touch]) -> None:
         derived = f", by {touch.record_id}, derived from it or in its place," if touch.derived else ""
         place = f"thread {touch.thread_id}, " if touch.thread_id else ""
         called = f"; it called {did}" if did else ""
-        say(f"  {when(touch.at)} {place}reply {touch.reply_id}, revision {touch.revision}{derived}{called}")
+        answer = f"reply {touch.reply_id}" if touch.reply_id else f"the answer to {touch.answers}"
+        say(f"  {when(touch.at)} {place}{answer}, revision {touch.revision}{derived}{called}")
 
 
 def _outcome(decision: Decision, id: str) -> str:

@@ -1,11 +1,11 @@
 """The step that answers: assemble the request, call the model, run its tools."""
 
-from everthread.nodes.reason.chain import note_answer
+from everthread.nodes.reason.chain import memory_block, note_answer
 from everthread.nodes.reason.memory_tools import memory_tools
 from everthread.nodes.reason.node import Reason, calls_tools, overflowed
 from everthread.nodes.reason.offline import OfflineModel
 from everthread.nodes.reason.providers import ContextProvider, Provided
-from everthread.nodes.reason.request import memory_block, request
+from everthread.nodes.reason.request import request
 from everthread.nodes.reason.tools import artifact_read, tool_node
 
 __all__ = [

@@ -7,29 +7,58 @@ traced is not given: when the store cannot note it, the call of the model has fa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from everthread.nodes.node import context_of, named_thread, store_of
-from everthread.nodes.reason.request import Assembled, assemble
-from everthread.nodes.state import MemoryState, mark_of
+from everthread.nodes.block import render
+from everthread.nodes.node import context_of, memory_of, named_thread, store_of
+from everthread.nodes.reason.request import Assembled, assemble, recalled_records
+from everthread.nodes.state import MemoryState, last_request, mark_of
 from everthread.stores.contract import Noted, ToolCall, Used
 from everthread.stores.record import new_id
 
-__all__ = ["note_answer"]
+__all__ = ["memory_block", "note_answer"]
 
 _PLAIN = re.compile(r"[!-~]+")
 """A name of a tool, and the id of a call, as model services make them. Anything else could be a sentence."""
+
+
+def memory_block(state: Mapping[str, Any], runtime: Runtime[Any]) -> str:
+    """What this turn recalled, as the text of a block; empty when nothing was. For a host's own reasoning node, whose
+    state needs the key `recalled`.
+
+    That it stood in a request is noted in the audit log, once for each message of the user's; which reply came of it
+    and what that did, `note_answer` adds. Raises StoreError when it cannot be noted. In an async node:
+    `await asyncio.to_thread(memory_block, state, runtime)`.
+    """
+    records = recalled_records(state, runtime) if memory_of(runtime) != "off" else []
+    if not records:
+        return ""
+    used = tuple(Used(record_id=record.id, revision=record.revision) for record in records)
+    asked = _asked(state)
+    store_of(runtime).note(
+        context_of(runtime).identity,
+        named_thread(runtime),
+        [Noted(action="inject", records=used)],
+        answers=asked or new_id("msg"),
+    )
+    return render(records)
+
+
+def _asked(state: Mapping[str, Any]) -> str | None:
+    """Id of the user's message that is being answered; None when there is none, or it has no id yet."""
+    message = last_request(state.get("messages", []))
+    return message.id if message else None
 
 
 def note_answer(state: MemoryState, runtime: Runtime[Any], reply: AIMessage, request: Assembled | None = None) -> None:
     """Note in the audit log what `reply` was made from; nothing when no memory stood in the request.
 
     For a host's own reasoning node, which calls it with the model's reply before returning it; `Reason` and the
-    middleware do so themselves. `request` is what was asked; None takes what `request(state, runtime)` would hold.
+    middleware do so themselves. `request` is what the model was given; None is what `request(state, runtime)` holds.
 
     A reply without an id gets one, by which it is noted and kept. Raises StoreError when it cannot be noted.
     """
@@ -48,7 +77,9 @@ def note_answer(state: MemoryState, runtime: Runtime[Any], reply: AIMessage, req
         ),
         Noted(action="act", calls=tuple(_call(call["id"], call["name"]) for call in reply.tool_calls)),
     ]
-    store_of(runtime).note(context_of(runtime).identity, named_thread(runtime), events, reply_id=reply.id)
+    store_of(runtime).note(
+        context_of(runtime).identity, named_thread(runtime), events, reply_id=reply.id, answers=_asked(state)
+    )
 
 
 def _recalled(state: MemoryState, fresh: Sequence[AnyMessage], request: Assembled) -> Noted:

@@ -22,7 +22,7 @@ from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, Record
 from everthread.stores.text import sound
 
-__all__ = ["Assembled", "assemble", "memory_block", "request", "with_provided"]
+__all__ = ["Assembled", "assemble", "recalled_records", "request", "with_provided"]
 
 T = TypeVar("T")
 
@@ -40,12 +40,6 @@ class Assembled(NamedTuple):
     """(thread id, message id) of what was said before, in it by a search."""
 
 
-def memory_block(state: Mapping[str, Any], runtime: Runtime[Any]) -> str:
-    """What this turn recalled, as the text of a block; empty when nothing was. For a host's own reasoning node, whose
-    state needs the key `recalled`."""
-    return render(_recalled(state, runtime)) if memory_of(runtime) != "off" else ""
-
-
 def request(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = "") -> list[BaseMessage]:
     """The whole request, in the order in which a model reads it. The static prefix comes first, so that a provider's
     prompt cache holds; the memory block ends the system message."""
@@ -56,7 +50,7 @@ def assemble(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = 
     """The same, with what of memory stands in it."""
     identity, store = context_of(runtime).identity, store_of(runtime)
     read = memory_of(runtime) != "off"
-    recalled = _recalled(state, runtime) if read else []
+    recalled = recalled_records(state, runtime) if read else []
     parts = [system_prompt, _instructions(identity, store, state), render(recalled)]
     system = "\n\n".join(part for part in parts if part)
     tail = [_expanded(identity, store, message) if read else _Expanded(message) for message in visible(state)]
@@ -72,7 +66,8 @@ def assemble(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = 
     )
 
 
-def _recalled(state: Mapping[str, Any], runtime: Runtime[Any]) -> list[Record]:
+def recalled_records(state: Mapping[str, Any], runtime: Runtime[Any]) -> list[Record]:
+    """What this turn recalled, at the revisions that it recalled, without what is gone or may not be read now."""
     references = [(ref["id"], ref["revision"]) for ref in state.get("recalled", [])]
     return _read(context_of(runtime).identity, store_of(runtime), references)
 

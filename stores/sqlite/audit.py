@@ -59,7 +59,10 @@ GROUP BY audit_records.seq ORDER BY audit_records.seq LIMIT :limit
 
 NOTED = """
 SELECT 1 FROM audit
-WHERE thread_id IS ? AND reply_id = ? AND +tenant = ? AND action IN ('recall', 'inject', 'act') LIMIT 1
+WHERE thread_id IS :thread AND reply_id IS :reply AND +tenant = :tenant
+    AND action IN ('recall', 'inject', 'act')
+    AND (:reply IS NOT NULL OR detail ->> '$.answers' = :answers)
+LIMIT 1
 """
 FAMILY = """
 WITH RECURSIVE family (id) AS (
@@ -179,20 +182,30 @@ class AuditLog:
             others = [] if admin else [_of_another(*row) for row in connection.execute(BY_OTHERS, values)]
         return list(merge(own, others, key=lambda entry: entry.seq))[:limit]
 
-    def note(self, identity: Identity, thread_id: str | None, events: Sequence[Noted], *, reply_id: str) -> bool:
+    def note(
+        self,
+        identity: Identity,
+        thread_id: str | None,
+        events: Sequence[Noted],
+        *,
+        reply_id: str | None,
+        answers: str | None,
+    ) -> bool:
         """See `MemoryStore.note`."""
-        if not reply_id.strip():
-            raise UsageError("note: the reply has no id; give it one, by which it is noted once")
+        if not (answers if reply_id is None else reply_id.strip()):
+            raise UsageError("note: neither the reply has an id nor what it answers; it is noted once by one of them")
         told = [event for event in events if event.records or event.messages or event.calls]
         if not any(event.records or event.messages for event in told):
             return False
+        known = {"thread": thread_id, "reply": reply_id, "tenant": identity.tenant, "answers": answers}
+        where = {"thread_id": thread_id, "reply_id": reply_id, "answers": answers}
         with self._database.write() as connection:
             if thread_id is not None:
                 owns_thread(connection, identity, thread_id)
-            if one(connection, NOTED, thread_id, reply_id, identity.tenant):
+            if connection.execute(NOTED, known).fetchone():
                 return False
             for event in told:
-                append(connection, identity, event.action, _detail(thread_id, reply_id, event), at=self._clock())
+                append(connection, identity, event.action, where | _detail(event), at=self._clock())
         return True
 
     def trace(self, identity: Identity, record_id: str) -> list[Touch]:
@@ -206,10 +219,11 @@ class AuditLog:
         with self._database.read() as connection:
             rows: Rows = connection.execute(TOUCHES, values).fetchall()
             family = {str(id) for (id,) in connection.execute(f"{FAMILY} SELECT id FROM family", {"record": record_id})}
-        return [
+        touches = [
             Touch(
                 thread_id=thread_id,
                 reply_id=reply_id,
+                answers=detail.get("answers"),
                 user=user,
                 at=moment(at),
                 record_id=id,
@@ -217,10 +231,13 @@ class AuditLog:
                 derived=id != record_id,
                 calls=tuple(ToolCall(id=id, name=name) for id, name in json.loads(acted)["calls"]) if acted else (),
             )
-            for at, user, thread_id, reply_id, injected, acted in rows
-            for id, revision in json.loads(injected)["records"]
+            for at, user, thread_id, reply_id, detail, acted in ((*row[:4], json.loads(row[4]), row[5]) for row in rows)
+            for id, revision in detail["records"]
             if id in family
         ]
+        # a node that noted the block of memory, and then its reply
+        replied = {(touch.thread_id, touch.answers) for touch in touches if touch.reply_id is not None}
+        return [touch for touch in touches if touch.reply_id or (touch.thread_id, touch.answers) not in replied]
 
     def verify(self) -> Finding:
         """See `MemoryStore.verify_audit`."""
@@ -228,9 +245,9 @@ class AuditLog:
             return verified(connection)
 
 
-def _detail(thread_id: str | None, reply_id: str, event: Noted) -> dict[str, Any]:
+def _detail(event: Noted) -> dict[str, Any]:
     """What the log says of an event: ids, revisions, scores and names of tools."""
-    detail: dict[str, Any] = {"thread_id": thread_id, "reply_id": reply_id}
+    detail: dict[str, Any] = {}
     match event.action:
         case "recall":
             detail["records"] = [[used.record_id, used.revision, used.score] for used in event.records]

@@ -289,8 +289,16 @@ class SqliteStore(MemoryStore):
     def verify_audit(self) -> Finding:
         return self._audit.verify()
 
-    def note(self, identity: Identity, thread_id: str | None, events: Sequence[Noted], *, reply_id: str) -> bool:
-        return self._audit.note(identity, thread_id, events, reply_id=reply_id)
+    def note(
+        self,
+        identity: Identity,
+        thread_id: str | None,
+        events: Sequence[Noted],
+        *,
+        reply_id: str | None = None,
+        answers: str | None = None,
+    ) -> bool:
+        return self._audit.note(identity, thread_id, events, reply_id=reply_id, answers=answers)
 
     def trace(self, identity: Identity, record_id: str) -> list[Touch]:
         return self._audit.trace(identity, record_id)

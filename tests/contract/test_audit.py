@@ -127,12 +127,20 @@ def test_an_answer_is_noted_once_with_what_it_was_made_from(reopen: Callable[...
     assert not answer(store, ana, "t2", "r1", tea.id, calls=True)
     noted = [(entry.action, entry.detail) for entry in store.audit(ana, thread_id="t2")]
     assert noted == [
-        ("recall", {"reply_id": "r1", "records": [[tea.id, 1, 0.5]]}),
-        ("inject", {"reply_id": "r1", "records": [[tea.id, 1]]}),
-        ("act", {"reply_id": "r1", "calls": [["call_1", "send_money"]]}),
+        ("recall", {"reply_id": "r1", "answers": None, "records": [[tea.id, 1, 0.5]]}),
+        ("inject", {"reply_id": "r1", "answers": None, "records": [[tea.id, 1]]}),
+        ("act", {"reply_id": "r1", "answers": None, "calls": [["call_1", "send_money"]]}),
     ]
     touch = Touch(
-        thread_id="t2", reply_id="r1", user="ana", at=NOON, record_id=tea.id, revision=1, derived=False, calls=(CALL,)
+        thread_id="t2",
+        reply_id="r1",
+        answers=None,
+        user="ana",
+        at=NOON,
+        record_id=tea.id,
+        revision=1,
+        derived=False,
+        calls=(CALL,),
     )
     assert store.trace(ana, tea.id) == [touch]
 
@@ -144,14 +152,24 @@ def test_an_answer_without_memory_is_not_noted(store: MemoryStore, ana: Identity
 
 
 def test_a_reply_without_an_id_cannot_be_noted(store: MemoryStore, ana: Identity) -> None:
-    with pytest.raises(UsageError, match="the reply has no id"):
+    with pytest.raises(UsageError, match="neither the reply has an id"):
         answer(store, ana, "t1", " ", "mem_1")
+
+
+def test_an_answer_of_which_only_the_question_is_known_is_noted_once_by_it(store: MemoryStore, ana: Identity) -> None:
+    (tea,) = keep(store, ana, learnt("Ana likes tea"))
+    block = [Noted(action="inject", records=(Used(record_id=tea.id, revision=1),))]
+    noted = [store.note(ana, "t1", block, answers=asked) for asked in ("m1", "m1", "m2")]
+    assert noted == [True, False, True]
+    assert [(touch.reply_id, touch.answers) for touch in store.trace(ana, tea.id)] == [(None, "m1"), (None, "m2")]
+    store.note(ana, "t1", block, reply_id="r1", answers="m1")
+    assert [(touch.reply_id, touch.answers) for touch in store.trace(ana, tea.id)] == [(None, "m2"), ("r1", "m1")]
 
 
 def test_what_was_said_elsewhere_is_noted_by_its_ids(store: MemoryStore, ana: Identity) -> None:
     assert store.note(ana, "t2", [Noted(action="inject", messages=(("t1", "m1"),))], reply_id="r1")
     assert [entry.detail for entry in store.audit(ana)] == [
-        {"reply_id": "r1", "records": [], "messages": [["t1", "m1"]]}
+        {"reply_id": "r1", "answers": None, "records": [], "messages": [["t1", "m1"]]}
     ]
 
 

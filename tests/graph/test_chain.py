@@ -271,5 +271,31 @@ def test_a_hosts_own_reasoning_node_notes_its_answer_with_one_line(
     graph.add_edge("think", END)
     said: Any = ask()
     state = gate(graph.compile(checkpointer=saver, store=store)).invoke(said, at("a"), context=ana)
-    assert [touch.reply_id for touch in store.trace(ana, id)] == [state["messages"][-1].id]
-    assert [action for action, _ in links(store, ana)] == ["recall", "inject"]
+    asked, answered = state["messages"]
+    assert [(touch.answers, touch.reply_id) for touch in store.trace(ana, id)] == [(asked.id, answered.id)]
+    assert [action for action, _ in links(store, ana)] == ["inject", "recall", "inject"]
+
+
+def test_a_block_of_memory_in_a_hosts_own_node_is_noted_by_itself(home: tuple[MemoryStore, Any], ana: Identity) -> None:
+    store, _ = home
+    id = poisoned(store, ana)
+    runtime = runtime_for(ana, store, "a")
+    recalled: Any = Retrieve()(ask(), runtime)
+    state: Any = {"messages": [HumanMessage(ASKED, id="m1")], **recalled}
+    assert memory_block(state, runtime) == memory_block(state, runtime) != ""
+    memory_block(state, runtime_for(MemoryContext(identity=ana, memory="off"), store, "a"))
+    assert [(touch.answers, touch.reply_id) for touch in store.trace(ana, id)] == [("m1", None)]
+    memory_block({"recalled": state["recalled"]}, runtime)
+    assert len(store.trace(ana, id)) == 2, "of a state without messages each call is noted"
+
+
+def test_memory_that_cannot_be_noted_is_not_given_to_a_hosts_own_node(tmp_path: Path, ana: Identity) -> None:
+    with SqliteStore(tmp_path / "memory.db", embedder="none") as store:
+        id = poisoned(store, ana)
+        recalled = [{"id": id, "revision": 2, "score": 0.5, "why": ""}]
+        fill_disk(store)
+        with pytest.raises(StoreError, match="full"):
+            for n in range(1_000):
+                memory_block(
+                    {"messages": [HumanMessage(ASKED, id=f"m{n}")], "recalled": recalled}, runtime_for(ana, store)
+                )

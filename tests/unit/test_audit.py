@@ -98,7 +98,7 @@ def test_what_has_expired_is_still_stored(tmp_path: Path, ana: Identity) -> None
 )
 def test_no_question_reads_the_whole_log(tmp_path: Path, query: str) -> None:
     asked = {"record": "mem_1", "thread": "t1", "tenant": "acme", "user": "ana", "admin": 0, "action": None}
-    values: Any = ("t1", "r1", "acme") if query is audit.NOTED else {**asked, "after": 0, "limit": 10}
+    values: Any = {**asked, "after": 0, "limit": 10, "reply": "r1", "answers": "m1"}
     with SqliteStore(tmp_path / "memory.db", embedder="none") as store, store._database.read() as connection:
         plan = [str(step[3]) for step in connection.execute(f"EXPLAIN QUERY PLAN {query}", values)]
     assert [step for step in plan if step.startswith("SCAN") and "family" not in step and "CONSTANT" not in step] == []
