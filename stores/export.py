@@ -10,13 +10,14 @@ import hmac
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 from everthread.errors import AccessDenied, UsageError
 from everthread.stores.access import may_export, narrows
 from everthread.stores.identity import Identity, Scope, owners_of
-from everthread.stores.portable import FOLLOWING, Entry, entry_of, plain, told
+from everthread.stores.portable import FOLLOWING, Entry, Found, plain, record_of, told
 from everthread.stores.record import Record, new_id, now_utc
 from everthread.stores.transfer import Part, Row, Snapshot
 
@@ -107,7 +108,7 @@ class _Export:
             if format == "markdown":
                 from everthread.stores.readable import document
 
-                yield from document(header, lambda: self._entries(snapshot), self._log(header["log_until"]))
+                yield from document(header, partial(self._entries, snapshot), self._log(header["log_until"]))
                 return
             seal = Seal(self._store.transfer.key())
             for entry in self._all(snapshot, header):
@@ -124,7 +125,7 @@ class _Export:
     def _header(self, snapshot: Snapshot) -> Entry:
         """What the file is: everything is read once before, to say how much there is."""
         left_out: Counter[str] = Counter()
-        counts: Counter[str] = Counter(entry["type"] for entry in self._entries(snapshot, left_out))
+        counts: Counter[str] = Counter(found.type for found in self._found(snapshot, left_out))
         log_until = 0
         for entry in self._log(None):
             counts["audit"] += 1
@@ -154,33 +155,37 @@ class _Export:
             after = events[-1].cursor
         return found
 
-    def _entries(self, snapshot: Snapshot, left_out: Counter[str] | None = None) -> Iterator[Entry]:
-        """What is exported, in the order of the file; what is not is counted in `left_out`, by its scope."""
+    def _entries(self, snapshot: Snapshot, *types: str) -> Iterator[Entry]:
+        """What is exported, in the order of the file; of these types alone, if any are named."""
+        for found in self._found(snapshot):
+            if not types or found.type in types:
+                yield found.entry()
+
+    def _found(self, snapshot: Snapshot, left_out: Counter[str] | None = None) -> Iterator[Found]:
+        """The rows of each entry. What is not exported is counted in `left_out`, by its scope."""
         together: list[Row] = []
         for row in snapshot.dump(self._part):
             if together and row.table not in FOLLOWING:
-                yield from self._entry(together, left_out)
+                yield from self._chosen(together, left_out)
                 together = []
             together.append(row)
         if together:
-            yield from self._entry(together, left_out)
+            yield from self._chosen(together, left_out)
 
-    def _entry(self, rows: Sequence[Row], left_out: Counter[str] | None) -> Iterator[Entry]:
+    def _chosen(self, rows: Sequence[Row], left_out: Counter[str] | None) -> Iterator[Found]:
+        """An entry, if it is exported; of a record the revisions that may be read."""
         if rows[0].table != "records":
-            yield entry_of(rows)
+            yield Found(rows)
             return
         author = str(rows[0].values["author"])
-        history = [(row, Record.model_validate_json(str(row.values["body"]))) for row in rows[1:]]
-        if not history:
-            return  # `doctor` names it
-        newest = history[-1][1]
-        if self._scope is not None and not narrows([self._scope], newest.scope):
-            return
-        kept = [row for row, record in history if self._is_open(record, author)]
-        if kept and self._is_open(newest, author):
-            yield entry_of([rows[0], *kept])
+        history = [record_of(row) for row in rows[1:]]
+        if not history or (self._scope is not None and not narrows([self._scope], history[-1].scope)):
+            return  # `doctor` names a record without a history
+        if self._is_open(history[-1], author):
+            kept = [each for each in zip(rows[1:], history, strict=True) if self._is_open(each[1], author)]
+            yield Found([rows[0], *(row for row, _ in kept)], [record for _, record in kept])
         elif left_out is not None and self._scope is None:
-            left_out[str(newest.scope)] += 1
+            left_out[str(history[-1].scope)] += 1
 
     def _is_open(self, record: Record, author: str) -> bool:
         return may_export(self._identity, record, author=author)

@@ -1,7 +1,7 @@
 """The entries of an export: what is kept for a user, as one typed object each, and the rows that such an object is.
 
 Datetimes have an offset and microseconds. Everything is written out, also what has its default: a file is read without
-this version of everthread. `entry_of` and `read_entry` undo each other.
+this version of everthread. `Found.entry` and `read_entry` undo each other.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ __all__ = [
     "USAGE",
     "WRITTEN",
     "Entry",
+    "Found",
     "Kept",
     "Owner",
     "PortableEntry",
     "Revision",
-    "entry_of",
     "plain",
     "read_entry",
     "receipt_row",
+    "record_of",
     "record_rows",
     "told",
 ]
@@ -73,19 +74,42 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def entry_of(rows: Sequence[Row]) -> Entry:
-    """What a row and those that follow it are in a file."""
-    match rows[0].table:
-        case "records":
-            return _record(rows)
-        case "artifacts":
-            return _artifact(rows)
-        case table:
-            return ENTRY[table](rows[0].values)
+class Found(NamedTuple):
+    """A row of a user's part with those that follow it: what becomes one entry."""
+
+    rows: Sequence[Row]
+    """The row, and its revisions or uses."""
+    history: Sequence[Record] = ()
+    """What the revisions say, for a record."""
+
+    @property
+    def type(self) -> str:
+        """The type of the entry."""
+        row = self.rows[0]
+        return "erased" if _is_erased(row) else TYPE[row.table]
+
+    def entry(self) -> Entry:
+        """The entry."""
+        match self.rows[0].table:
+            case "records":
+                return _record(self.rows, self.history)
+            case "artifacts":
+                return _artifact(self.rows)
+            case table:
+                return ENTRY[table](self.rows[0].values)
 
 
-def _record(rows: Sequence[Row]) -> Entry:
-    row, revisions = rows[0].values, [row.values for row in rows[1:]]
+def _is_erased(row: Row) -> bool:
+    return row.table == "messages" and row.values["erased_at"] is not None
+
+
+def record_of(row: Row) -> Record:
+    """What a row of `revisions` says."""
+    return Record.model_validate_json(str(row.values["body"]))
+
+
+def _record(rows: Sequence[Row], history: Sequence[Record]) -> Entry:
+    row = rows[0].values
     used = row["last_used_at"]
     return {
         "type": "record",
@@ -95,18 +119,14 @@ def _record(rows: Sequence[Row]) -> Entry:
         "last_used_at": told(None if used is None else moment(int(used))),
         "revisions": [
             {
-                **{name: value for name, value in plain(_parsed(each["body"])).items() if name not in USAGE},
-                "actor": each["actor"],
-                "receipt": each["receipt"],
-                "change_reason": each["reason"],
+                **{name: value for name, value in plain(record).items() if name not in USAGE},
+                "actor": each.values["actor"],
+                "receipt": each.values["receipt"],
+                "change_reason": each.values["reason"],
             }
-            for each in revisions
+            for each, record in zip(rows[1:], history, strict=True)
         ],
     }
-
-
-def _parsed(body: Any) -> Record:
-    return Record.model_validate_json(str(body))
 
 
 def _thread(row: Mapping[str, Any]) -> Entry:
@@ -223,6 +243,20 @@ ENTRY = {
     "jobs": _job,
     "items": _item,
     "consents": _consent,
+}
+
+
+TYPE = {
+    "threads": "thread",
+    "messages": "evidence",
+    "records": "record",
+    "receipts": "receipt",
+    "tasks": "task",
+    "artifacts": "artifact",
+    "inbox": "input",
+    "jobs": "job",
+    "items": "item",
+    "consents": "consent",
 }
 
 

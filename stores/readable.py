@@ -6,7 +6,7 @@ What was said is data here: no text of it can become a heading, a link, a pictur
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -48,16 +48,16 @@ def inert(text: str) -> str:
     return OPENING.sub(lambda found: f"{found[1]}{found[2][:-1]}\\{found[2][-1]}", line)
 
 
-def document(header: Entry, read: Callable[[], Iterable[Entry]], log: Iterable[Entry]) -> Iterator[str]:
-    """The document, line by line. `read` gives the entries as often as it is called; the records are held in memory,
-    everything else is written as it is read."""
+def document(header: Entry, read: Callable[..., Iterable[Entry]], log: Iterable[Entry]) -> Iterator[str]:
+    """The document, line by line. `read` gives the entries of the types it is asked for, as often as it is called; the
+    records are held in memory, everything else is written as it is read."""
     yield from _head(header)
-    yield from _records(entry for entry in read() if entry["type"] == "record")
-    yield from _tasks(entry for entry in read() if entry["type"] == "task")
-    yield from _sources(read())
-    yield from _others(read())
-    yield from _section("What was done with it", ("receipt",), read(), _receipt)
-    yield from _section("The log", ("audit",), log, _logged)
+    yield from _records(read("record"))
+    yield from _section("Tasks", read("task"), _task)
+    yield from _sources(read("thread", "evidence", "erased"))
+    yield from _section("What else is kept", read(*OTHERS), lambda entry: OTHERS[entry["type"]](entry))
+    yield from _section("What was done with it", read("receipt"), _receipt)
+    yield from _section("The log", log, _logged)
 
 
 def _head(header: Entry) -> Iterator[str]:
@@ -173,20 +173,25 @@ def _scope(scope: Mapping[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------------------------- others
 
 
-def _tasks(entries: Iterable[Entry]) -> Iterator[str]:
+def _section(title: str, entries: Iterable[Entry], line: Callable[[Entry], str]) -> Iterator[str]:
+    """A section of a line each; nothing when there are none."""
     first = True
-    for task in entries:
+    for entry in entries:
         if first:
-            yield "## Tasks\n\n"
+            yield f"## {title}\n\n"
         first = False
-        due = f", due {_day(task['due_at'])}" if task["due_at"] else ""
-        where = f", thread `{_code(task['thread_id'])}`" if task["thread_id"] else ""
-        key = f", key {inert(task['key'])}" if task["key"] else ""
-        result = f": {inert(task['result'])}" if task["result"] else ""
-        yield f"- {inert(task['text'])} (`{_code(task['id'])}`, made {_day(task['created_at'])}{due}{where}{key}) "
-        yield f"**{task['status']}**{result}\n"
+        yield line(entry)
     if not first:
         yield "\n"
+
+
+def _task(task: Entry) -> str:
+    due = f", due {_day(task['due_at'])}" if task["due_at"] else ""
+    where = f", thread `{_code(task['thread_id'])}`" if task["thread_id"] else ""
+    key = f", key {inert(task['key'])}" if task["key"] else ""
+    result = f": {inert(task['result'])}" if task["result"] else ""
+    made = f"`{_code(task['id'])}`, made {_day(task['created_at'])}{due}{where}{key}"
+    return f"- {inert(task['text'])} ({made}) **{task['status']}**{result}\n"
 
 
 def _sources(entries: Iterable[Entry]) -> Iterator[str]:
@@ -196,7 +201,7 @@ def _sources(entries: Iterable[Entry]) -> Iterator[str]:
     for entry in entries:
         if entry["type"] == "thread":
             threads[entry["id"]] = entry
-        elif entry["type"] in ("evidence", "erased"):
+        else:
             if last is None:
                 yield "## What was said\n"
             if entry["thread_id"] != last:
@@ -230,19 +235,6 @@ def _said(entry: Entry) -> str:
     return line + (f"  - {inert(f'the message whole: {payload}')}\n" if payload else "")
 
 
-def _others(entries: Iterable[Entry]) -> Iterator[str]:
-    """What else is kept: consent, texts, inputs, jobs, items of other tools."""
-    first = True
-    for entry in entries:
-        if entry["type"] in OTHERS:
-            if first:
-                yield "## What else is kept\n\n"
-            first = False
-            yield OTHERS[entry["type"]](entry)
-    if not first:
-        yield "\n"
-
-
 OTHERS: dict[str, Callable[[Entry], str]] = {
     "consent": lambda entry: f"- Consent to memory: **{entry['memory']}**, since {_day(entry['at'])}\n",
     "artifact": lambda entry: (
@@ -263,18 +255,6 @@ OTHERS: dict[str, Callable[[Entry], str]] = {
         f"{inert(told(entry['value']))}\n"
     ),
 }
-
-
-def _section(title: str, types: Sequence[str], entries: Iterable[Entry], line: Callable[[Entry], str]) -> Iterator[str]:
-    first = True
-    for entry in entries:
-        if entry["type"] in types:
-            if first:
-                yield f"## {title}\n\n"
-            first = False
-            yield line(entry)
-    if not first:
-        yield "\n"
 
 
 def _receipt(entry: Entry) -> str:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from pydantic import AwareDatetime, ConfigDict, ValidationError
 
@@ -124,19 +124,33 @@ def restore(
     Raises UsageError when the file is none, is torn, or is of another tenant or user, or when everything of its user
     was erased here since, AccessDenied when the identity may not, or its user has not agreed to memory.
     """
-    key = store.transfer.key()
-    header, count, seen = _inspect(path, key)
+    try:
+        with path.open("rb") as file:  # opened once: what was looked at is what is read
+            return _restore(store, path, file, identity, as_is, dry_run, advance)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _restore(
+    store: MemoryStore,
+    path: Path,
+    file: BinaryIO,
+    identity: Identity,
+    as_is: bool,
+    dry_run: bool,
+    advance: Callable[[int], None],
+) -> RestoreReport:
+    header, count, seen = _inspect(path, file, store.transfer.key())
     proof: Proof = "sealed" if seen.is_sealed and header.store == store.transfer.id() else "as-is" if as_is else "none"
     _check(store, identity, header, proof, as_is=as_is, changed=not seen.is_whole)
     _check_erasures(store, header)
     run = _Restoring(store, identity, header, proof, dry_run)
     if not dry_run:
         store.transfer.note(identity, "import", {"export": header.id, "of": header.user, "proof": proof})
-    with path.open("rb") as file:
-        lines = _entries(file)
-        while batch := list(islice(lines, BATCH)):
-            run.keep(batch)
-            advance(len(batch))
+    lines = _entries(file)
+    while batch := list(islice(lines, BATCH)):
+        run.keep(batch)
+        advance(len(batch))
     return run.report(count, changed=not seen.is_whole)
 
 
@@ -149,26 +163,22 @@ class Seen(NamedTuple):
     """This store wrote them."""
 
 
-def _inspect(path: Path, key: bytes) -> tuple[Header, int, Seen]:
+def _inspect(path: Path, file: BinaryIO, key: bytes) -> tuple[Header, int, Seen]:
     """The header, how many entries there are, and what the seal is worth; every line is looked at."""
     seal, count = Seal(key), 0
-    try:
-        with path.open("rb") as file:
-            header = _header(path, file.readline())
-            file.seek(0)
-            last: dict[str, Any] = {}
-            for number, line in enumerate(file, 1):
-                if last.get("type") == "end":
-                    raise UsageError(f"{path}:{number}: lines follow the end of the export; leave them out")
-                last = _object(path, number, line)
-                if last.get("type") == "end":
-                    continue
-                seal.add(line)
-                if number > 1 and last.get("type") != "audit":
-                    _checked(path, number, last)
-                    count += 1
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read: {error.strerror}") from error
+    header = _header(path, file.readline())
+    file.seek(0)
+    last: dict[str, Any] = {}
+    for number, line in enumerate(file, 1):
+        if last.get("type") == "end":
+            raise UsageError(f"{path}:{number}: lines follow the end of the export; leave them out")
+        last = _object(path, number, line)
+        if last.get("type") == "end":
+            continue
+        seal.add(line)
+        if number > 1 and last.get("type") != "audit":
+            _checked(path, number, last)
+            count += 1
     if last.get("type") != "end":
         raise UsageError(f"{path} ends before its last line: it is a part of an export; export again")
     end = seal.end()
@@ -220,8 +230,9 @@ def _check_erasures(store: MemoryStore, header: Header) -> None:
         after = page[-1].seq
 
 
-def _entries(file: Any) -> Iterator[PortableEntry]:
+def _entries(file: BinaryIO) -> Iterator[PortableEntry]:
     """The entries of a file that was inspected, without its first line, its log and its last."""
+    file.seek(0)
     for line in islice(file, 1, None):
         found = json.loads(line)
         if found["type"] not in ("audit", "end"):

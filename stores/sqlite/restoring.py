@@ -62,6 +62,22 @@ KEYS = {
 GONE = "SELECT record_id FROM outbox WHERE tenant = ? AND kind = 'memory.erased'"
 
 
+class Pack(NamedTuple):
+    """An entry, read once."""
+
+    row: Row
+    """The row itself."""
+    history: list[tuple[Row, Record]]
+    """The revisions of a record, the oldest first; empty for anything else."""
+    others: list[Row]
+    """What belongs to it besides."""
+
+    @property
+    def stored(self) -> Stored:
+        """The record as it stands last."""
+        return Stored(self.history[-1][1], str(self.row.values["author"]))
+
+
 class Ready(NamedTuple):
     """What was embedded before the transaction."""
 
@@ -89,17 +105,18 @@ class Restoring:
 
     def restore(self, identity: Identity, entries: Sequence[Sequence[Row]], *, dry_run: bool) -> list[Outcome]:
         """See `Transfer.restore`."""
+        packs = [_pack(entry) for entry in entries]
         if dry_run:
             with self._transaction(dry_run) as connection:
                 run = _Run(connection, identity, self._clock())
-                return [run.restore(entry) for entry in entries]
+                return [run.restore(pack) for pack in packs]
         with self._database.read() as connection:
             look = _Run(connection, identity, self._clock())
-            fresh = [entry for entry in entries if look.outcome(entry) == "new"]
+            fresh = [pack for pack in packs if look.outcome(pack) == "new"]
         ready = self._prepare(fresh)
         with self._transaction(dry_run) as connection:
             run = _Run(connection, identity, self._clock())
-            outcomes = [run.restore(entry) for entry in entries]
+            outcomes = [run.restore(pack) for pack in packs]
             self._make_searchable(connection, identity, run, ready)
             outbox.append(
                 connection,
@@ -120,10 +137,10 @@ class Restoring:
         except _Undo:
             return
 
-    def _prepare(self, entries: Sequence[Sequence[Row]]) -> Ready:
+    def _prepare(self, packs: Sequence[Pack]) -> Ready:
         """Embed what will be searched: never inside a transaction."""
-        first = [entry[0] for entry in entries]
-        stored = [_stored(entry) for entry in entries if entry[0].table == "records"]
+        first = [pack.row for pack in packs]
+        stored = [pack.stored for pack in packs if pack.history]
         in_use = [each for each in stored if each.record.status in READABLE]
         said = [document for row in first if (document := _said(row)) is not None]
         puts = [_put(row) for row in first if row.table == "items"]
@@ -177,26 +194,27 @@ class _Run:
         self.items: list[tuple[int, tuple[tuple[str, ...], str]]] = []
         """(number, place) of the items that were written."""
 
-    def restore(self, entry: Sequence[Row]) -> Outcome:
+    def restore(self, pack: Pack) -> Outcome:
         """Write an entry when nothing speaks against it."""
-        outcome = self.outcome(entry)
-        if outcome == "new":
-            if entry[0].table == "records":
-                self._write_record(entry)
-            else:
-                for row in entry:
-                    self._write(row)
-        elif outcome == "there" and entry[0].table == "artifacts":
-            for row in entry[1:]:
+        outcome = self.outcome(pack)
+        if outcome == "new" and pack.history:
+            self._write_record(pack)
+        elif outcome == "new":
+            for row in (pack.row, *pack.others):
+                self._write(row)
+        elif outcome == "there" and pack.row.table == "artifacts":
+            for row in pack.others:
                 if self._found(row) is None:
                     self._write(row)
         return outcome
 
-    def outcome(self, entry: Sequence[Row]) -> Outcome:
+    def outcome(self, pack: Pack) -> Outcome:
         """What becomes of an entry, as things stand."""
-        row = entry[0]
-        if row.table == "records":
-            return self._of_record(entry)
+        if pack.history:
+            return self._of_record(pack)
+        return self._of_row(pack.row)
+
+    def _of_row(self, row: Row) -> Outcome:
         if row.table in ("messages", "inbox") and not self._may_own(str(row.values["thread_id"])):
             return "other"
         found = self._found(row)
@@ -218,25 +236,25 @@ class _Run:
             return "erased"
         return "there" if all(found[name] == row.values[name] for name in SAME.get(row.table, ())) else "other"
 
-    def _of_record(self, entry: Sequence[Row]) -> Outcome:
+    def _of_record(self, pack: Pack) -> Outcome:
         """A record is there when every revision of the entry is; it may have gone on from there."""
-        stored = _stored(entry)
+        stored = pack.stored
         id, tenant = stored.record.id, self._identity.tenant
         owner = self._connection.execute("SELECT tenant, author FROM records WHERE id = ?", (id,)).fetchone()
         if owner is not None:
+            sql = "SELECT revision, actor, receipt, body FROM revisions WHERE id = ?"
             known = {
-                int(revision): (actor, receipt, _parsed(body))
-                for revision, actor, receipt, body in self._connection.execute(
-                    "SELECT revision, actor, receipt, body FROM revisions WHERE id = ?", (id,)
-                )
+                revision: (actor, receipt, Record.model_validate_json(str(body)))
+                for revision, actor, receipt, body in self._connection.execute(sql, (id,))
             }
             same = all(
                 known.get(record.revision) == (row.values["actor"], row.values["receipt"], self._kept(record))
-                for row, record in _revisions(entry)
+                for row, record in pack.history
             )
             return "there" if same and owner == (tenant, stored.author) else "other"
-        revisions = [record for _, record in _revisions(entry)]
-        buried = (is_buried(self._connection, self._key, tenant, each, author=stored.author) for each in revisions)
+        buried = (
+            is_buried(self._connection, self._key, tenant, record, author=stored.author) for _, record in pack.history
+        )
         return "erased" if id in self._gone or any(buried) else "new"
 
     def _was_erased(self, row: Row) -> bool:
@@ -279,33 +297,22 @@ class _Run:
         elif row.table == "items":
             self.items.append((number, _place(row)))
 
-    def _write_record(self, entry: Sequence[Row]) -> None:
-        stored = _stored(entry)
-        stored = stored._replace(record=self._kept(stored.record))
+    def _write_record(self, pack: Pack) -> None:
+        stored = pack.stored._replace(record=self._kept(pack.stored.record))
         record, tenant = stored.record, self._identity.tenant
-        usage = {name: entry[0].values[name] for name in ("usage_count", "last_used_at")}
+        usage = {name: pack.row.values[name] for name in ("usage_count", "last_used_at")}
         self._connection.execute(SAVE, columns_of(tenant, stored) | usage)
-        for row, revision in _revisions(entry):
-            kept = self._kept(revision)
-            reason = row.values["reason"] if kept == revision else ERASED
-            self._connection.execute(
-                SAVE_REVISION,
-                (
-                    record.id,
-                    revision.revision,
-                    row.values["recorded_at"],
-                    row.values["actor"],
-                    row.values["receipt"],
-                    reason,
-                    body_of(kept),
-                ),
-            )
+        for row, revision in pack.history:
+            kept, values = self._kept(revision), row.values
+            reason = values["reason"] if kept == revision else ERASED
+            written = (values["recorded_at"], values["actor"], values["receipt"], reason, body_of(kept))
+            self._connection.execute(SAVE_REVISION, (record.id, revision.revision, *written))
         self._connection.executemany(
             "INSERT INTO relations (id, kind, target) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             [(record.id, relation.kind, relation.target) for relation in record.relations],
         )
-        for row in entry:
-            if row.table == "receipts" and self.outcome([row]) == "new":
+        for row in pack.others:
+            if self._of_row(row) == "new":
                 self._write(row)
         self.records.append(stored)
 
@@ -326,19 +333,10 @@ class _Run:
         return receipt.model_copy(update={"decisions": decisions}).model_dump_json(exclude_none=True)
 
 
-def _revisions(entry: Sequence[Row]) -> Iterator[tuple[Row, Record]]:
-    for row in entry:
-        if row.table == "revisions":
-            yield row, _parsed(row.values["body"])
-
-
-def _parsed(body: Any) -> Record:
-    return Record.model_validate_json(str(body))
-
-
-def _stored(entry: Sequence[Row]) -> Stored:
-    """The record as it stands last."""
-    return Stored([record for _, record in _revisions(entry)][-1], str(entry[0].values["author"]))
+def _pack(entry: Sequence[Row]) -> Pack:
+    first, *others = entry
+    history = [(row, Record.model_validate_json(str(row.values["body"]))) for row in others if row.table == "revisions"]
+    return Pack(first, history, [row for row in others if row.table != "revisions"])
 
 
 def _name(row: Row) -> str:

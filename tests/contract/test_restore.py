@@ -136,6 +136,7 @@ def test_a_run_that_was_killed_goes_on(full: MemoryStore, other: MemoryStore, fi
     with pytest.raises(Killed):
         restore(other, file, ADMIN, as_is=True, advance=killed)
     assert 0 < len(lines_of(other)) < len(lines_of(full))
+    assert [finding for finding in other.doctor() if not finding.ok] == []
     report = restore(other, file, ADMIN, as_is=True)
     assert sum(report.there.values()) == 100
     assert lines_of(other) == lines_of(full)
