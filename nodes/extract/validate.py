@@ -125,7 +125,7 @@ class Ground:
 
     @cached_property
     def outside(self) -> frozenset[int]:
-        """Positions of the messages that came from outside: neither the user's, the assistant's nor a trusted tool's."""
+        """Positions of the messages from outside: neither the user's, nor the assistant's, nor a trusted tool's."""
         return frozenset(
             position
             for position, line in enumerate(self.lines)
@@ -422,6 +422,9 @@ def quoted(candidate: Candidate, ground: Ground) -> Verdict:
 REVIEW: tuple[Rule, ...] = (untrusted_source, not_in_source, asked_once, advice, quoted)
 """The rules that let nothing become active before somebody looked at it (R106)."""
 
+_MOST = {"not-in-source": Authority.INFERRED, "quoted": Authority.EXTERNAL}
+"""What the words are worth that the messages they point to do not say in person: a person who approves them later does
+not make them the user's."""
 _FRAME = frozenset(
     query_terms(
         "user users user's the project team wants prefers states said asks now on from 用户 的 "
@@ -453,6 +456,7 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
     objection = next(((_name(rule), why) for rule in REVIEW if (why := rule(candidate, ground))), None)
     if objection:
         rule, reason = objection
+        authority = min(authority, _MOST.get(rule, authority), key=lambda each: each.rank)
     elif place.review:
         rule, reason = "wider-scope", place.review
     sensitivity = _class(candidate)
