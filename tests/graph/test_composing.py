@@ -349,6 +349,32 @@ def namespaces(path: Path) -> set[str]:
     return {namespace.partition(":")[0] for (namespace,) in found}
 
 
+def calling(schema: Any) -> StateGraph[Any, Any, Any, Any]:
+    """A host's node that recalls and learns by calls."""
+    retrieve, extract = Retrieve(floor=None), Extract()
+
+    def answer(state: Any, runtime: Runtime[MemoryContext]) -> Any:
+        found: Any = retrieve(state, runtime)
+        reply = AIMessage(memory_block({**state, **found}, runtime) or "I do not know.")
+        told: Any = {**state, **found, "messages": add_messages(state["messages"], reply)}
+        learnt: Any = extract(told, runtime)
+        return {**found, "messages": told["messages"][-1:], **learnt}
+
+    return chain(schema, answer=answer)
+
+
+@pytest.mark.parametrize("schema", [Small, Own])
+def test_a_node_may_recall_and_learn_by_calls(store: MemoryStore, saver: Any, ana: Identity, schema: Any) -> None:
+    host = gate(calling(schema).compile(checkpointer=saver, store=store))
+    host.invoke(say(TEA), on("monday"), context=ana)
+    state = host.invoke(say("Do I prefer tea or coffee?"), on("tuesday"), context=ana)
+    assert "prefers tea over coffee" in state["messages"][-1].text
+    assert state["flushed_to"] == state["messages"][-1].id
+    said = store.transcripts.read(ana, "tuesday")
+    assert [line.message_id for line in said] == [message.id for message in state["messages"]]
+    assert len(list(saver.list(on("tuesday")))) == 3, "as without memory"
+
+
 def test_recall_and_remember_store_nothing_of_their_own(tmp_path: Path, ana: Identity) -> None:
     assert namespaces(grown(tmp_path, remembering(long_answer), ana, 3)) == {""}
 
