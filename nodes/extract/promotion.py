@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 from everthread.errors import AccessDenied, UsageError
 from everthread.nodes.extract.candidate import Candidate
 from everthread.nodes.extract.resolve import NARROWEST_FIRST, resolve
-from everthread.nodes.extract.review import checked_reason
+from everthread.nodes.extract.review import checked_reason, is_policy
 from everthread.nodes.extract.sameness import fingerprint
 from everthread.nodes.extract.sensitive import class_of
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, validate
@@ -190,7 +190,9 @@ def propose_policy(
         "status": "pending",
     }
     record = Record.model_validate(verdict.record.model_dump() | update)
-    change = resolve(Draft(record, "policy", why), _known(store, identity, record))
+    # What a member said is no policy, even in the same words: only what was proposed or approved before is compared.
+    known = [each for each in _known(store, identity, record) if is_policy(each)]
+    change = resolve(Draft(record, "policy", why), known)
     return store.commit(identity, [change], key=f"policy:{identity.organization}:{key}:{change.action}")
 
 

@@ -15,7 +15,15 @@ from everthread.nodes.extract.validate import Draft
 from everthread.stores.record import Authority, Change, Provenance, Record, Relation
 from everthread.stores.text import terms
 
-__all__ = ["EXPLICIT_SAVE", "MULTI_VALUED", "NARROWEST_FIRST", "is_many_valued", "resolve", "settled"]
+__all__ = [
+    "EXPLICIT_SAVE",
+    "MULTI_VALUED",
+    "NARROWEST_FIRST",
+    "in_its_place",
+    "is_many_valued",
+    "resolve",
+    "settled",
+]
 
 EXPLICIT_SAVE = "memory_save/1"
 """The extractor's name of what was saved by the memory tools."""
@@ -110,6 +118,17 @@ def settled(draft: Draft, change: Change, existing: Sequence[Record]) -> list[Ch
     ]
 
 
+def in_its_place(record: Record, standing: Sequence[Record]) -> tuple[Record | None, list[Record]]:
+    """What stands where this record would: one that says the same and is as well sourced, if any, and all others. For a
+    record that comes into use by a person's word, who decides what `resolve` would have decided."""
+    there = [known for known in standing if known.id != record.id and known.scope == record.scope]
+    repeated = [known for known in there if is_same_fact(record, known)]
+    same_fact = next((known for known in repeated if known.authority >= record.authority), None)
+    others = [known for known in there if is_same_property(record, known) and _overlap(record, known)]
+    rivals = [] if is_many_valued(record) else others
+    return same_fact, [known for known in there if known in (*repeated, *rivals) and known is not same_fact]
+
+
 # --- The same again
 
 
@@ -155,15 +174,15 @@ def _repeated(draft: Draft, known: Record, standing: Sequence[Record]) -> Change
         return _confirmed(draft, known)
     if _strength(draft.record) > _strength(known):
         # A confirmation raises no authority, so the stronger source speaks for itself.
-        return _in_its_place(draft, known, "stronger-source", "it says the same, and its source is the stronger one")
+        return _spoken_anew(draft, known, "stronger-source", "it says the same, and its source is the stronger one")
     against = [other for other in standing if other.status == "contested" and is_same_property(known, other)]
     others = [other for other in against if other.id != known.id and other.scope == known.scope]
     if known.status == "contested" and others and all(_wins(draft, other) for other in others):
-        return _in_its_place(draft, known, "newer", "it is as well sourced as what it contradicts, and newer")
+        return _spoken_anew(draft, known, "newer", "it is as well sourced as what it contradicts, and newer")
     return _confirmed(draft, known)
 
 
-def _in_its_place(draft: Draft, known: Record, rule: str, reason: str) -> Change:
+def _spoken_anew(draft: Draft, known: Record, rule: str, reason: str) -> Change:
     """Supersede by a record that says the same, and keeps what has been said for it."""
     spoken = (_witness(known.provenance, known), *known.confirmed_by)
     record = draft.record.model_copy(update={"confirmed_by": (*draft.record.confirmed_by, *spoken)})

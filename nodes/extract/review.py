@@ -15,7 +15,7 @@ the revision of an artifact, becomes policy. Editing makes the words the reviewe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal, Self
@@ -24,16 +24,19 @@ from pydantic import ValidationError, model_validator
 
 from everthread.errors import AccessDenied, UsageError
 from everthread.nodes.extract.candidate import Candidate
+from everthread.nodes.extract.resolve import in_its_place
 from everthread.nodes.extract.sensitive import has_personal_number, has_secret
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, validate
 from everthread.stores.contract import READABLE, MemoryStore
 from everthread.stores.identity import Frozen, Identity, complaint
-from everthread.stores.record import Authority, Change, Evidence, Provenance, Receipt, Record, now_utc
+from everthread.stores.record import Authority, Change, Evidence, Provenance, Receipt, Record, Relation, now_utc
 
-__all__ = ["Verdict", "Waiting", "decide", "may_decide", "review", "waiting"]
+__all__ = ["Verdict", "Waiting", "decide", "may_decide", "review", "standing_beside", "waiting"]
 
 REVIEWER = "review/1"
 """Who wrote the source of a verdict."""
+NEAR = 8
+"""How many records are compared with one that has no property of its own."""
 
 
 class Verdict(Frozen):
@@ -108,13 +111,25 @@ def review(store: MemoryStore, identity: Identity, record_id: str, verdict: Verd
     decided = [each for each in store.receipts(identity, record_id) if each.key == key] if record else []
     if decided:
         return decided[-1]
-    change = decide(_pending(store, identity, record_id), said, identity)
+    pending = _pending(store, identity, record_id)
+    change = decide(pending, said, identity, standing=standing_beside(store, identity, pending))
     return store.commit(identity, [change], key=key, thread_id=thread_of(record))
 
 
-def decide(record: Record, verdict: Verdict | str, reviewer: Identity, *, now: datetime | None = None) -> Change:
-    """The change that a verdict comes to. Raises AccessDenied when the reviewer may not decide, UsageError when the
-    record does not wait or a rule refuses the reviewer's words."""
+def decide(
+    record: Record,
+    verdict: Verdict | str,
+    reviewer: Identity,
+    *,
+    standing: Sequence[Record] = (),
+    now: datetime | None = None,
+) -> Change:
+    """The change that a verdict comes to. What is approved takes the place of what it said it would, and of what has
+    come to stand there since (`standing`); when the same stands there already, it is archived.
+
+    Raises AccessDenied when the reviewer may not decide, UsageError when the record does not wait or a rule refuses the
+    reviewer's words.
+    """
     said, now = Verdict.of(verdict), now or now_utc()
     if record.status != "pending":
         raise UsageError(f"record {record.id} is {record.status}: there is nothing to decide")
@@ -140,14 +155,35 @@ def decide(record: Record, verdict: Verdict | str, reviewer: Identity, *, now: d
     if is_policy(record):
         update["authority"] = Authority.POLICY
         rule = f"policy-{rule}"
+    approved = Record.model_validate(kept.model_dump() | update)
+    known, rivals = in_its_place(approved, standing)
+    if known:
+        return Change(
+            action="end",
+            target=record.id,
+            expected=record.revision,
+            status="archived",
+            rule="already-known",
+            reason=f"the same stands already ({known.id})",
+        )
+    edges = (*record.relations, *_superseding(record, rivals, reason or default))
     return Change(
         action="revise",
-        record=Record.model_validate(kept.model_dump() | update),
+        record=approved.model_copy(update={"relations": edges}),
         target=record.id,
         expected=record.revision,
         rule=rule,
         reason=reason or default,
     )
+
+
+def standing_beside(store: MemoryStore, identity: Identity, record: Record) -> list[Record]:
+    """What stands now of the record's property; without one, what is most like it."""
+    if record.subject and record.predicate:
+        return store.current(identity, record.subject, record.predicate, thread_id=thread_of(record))
+    hits = store.recall(identity, record.statement, limit=NEAR, thread_id=thread_of(record)).hits
+    ids = [hit.record_id for hit in hits if hit.record_id]
+    return store.records(identity, ids=ids) if ids else []
 
 
 def may_decide(reviewer: Identity, record: Record) -> None:
@@ -184,6 +220,12 @@ def checked_reason(reason: str | None) -> str | None:
     if has_secret(reason) or has_personal_number(reason):
         raise UsageError("the reason holds a secret or a personal number, and would keep it; give one without it")
     return reason.strip()
+
+
+def _superseding(record: Record, rivals: Sequence[Record], reason: str) -> list[Relation]:
+    """The edges to those that the record does not stand against yet."""
+    related = {relation.target for relation in record.relations if relation.kind in ("supersedes", "contradicts")}
+    return [Relation(kind="supersedes", target=rival.id, reason=reason) for rival in rivals if rival.id not in related]
 
 
 def _edited(record: Record, statement: str, reviewer: Identity, now: datetime, reason: str) -> Record:
@@ -252,22 +294,25 @@ def _seen(store: MemoryStore, identity: Identity, record: Record, threads: dict[
         for decision in receipt.decisions
         if decision.record_id == record.id and decision.outcome == "pending"
     ]
-    related = {
+    _, rivals = in_its_place(record, standing_beside(store, identity, record))
+    targets = {
         kind: [relation.target for relation in record.relations if relation.kind == kind]
         for kind in ("supersedes", "contradicts")
     }
-    standing = {
-        kind: tuple(each for each in (store.records(identity, ids=ids) if ids else []) if each.status in READABLE)
-        for kind, ids in related.items()
-    }
+    replaces = [*targets["supersedes"], *(each.id for each in rivals if each.id not in targets["contradicts"])]
     return Waiting(
         record=record,
         rule=sent[-1].rule if sent else "pending",
         why=sent[-1].reason if sent else record.write_reason,
         said=_said(store, identity, record, threads),
-        replaces=standing["supersedes"],
-        contradicts=standing["contradicts"],
+        replaces=_in_use(store, identity, replaces),
+        contradicts=_in_use(store, identity, targets["contradicts"]),
     )
+
+
+def _in_use(store: MemoryStore, identity: Identity, ids: Sequence[str]) -> tuple[Record, ...]:
+    found = store.records(identity, ids=list(dict.fromkeys(ids))) if ids else []
+    return tuple(each for each in found if each.status in READABLE)
 
 
 def _said(

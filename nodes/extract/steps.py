@@ -34,7 +34,7 @@ from everthread.nodes.extract.pipeline import (
     validate_all,
     work_of,
 )
-from everthread.nodes.extract.review import decide
+from everthread.nodes.extract.review import decide, standing_beside
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.node import Node, Outcome, Steps, announce, context_of, store_of, thread_of
 from everthread.nodes.state import MemoryUpdate
@@ -195,7 +195,7 @@ class Review(Step):
         if not pending:
             return {}
         verdicts = interrupt({"review": [_shown(record) for record in pending]})
-        changes = _decided(verdicts, pending, identity)
+        changes = _decided(verdicts, pending, identity, store)
         if not changes:
             return {}
         receipt = store.commit(
@@ -244,10 +244,14 @@ def _shown(record: Record) -> dict[str, Any]:
     }
 
 
-def _decided(verdicts: Any, pending: list[Record], identity: Identity) -> list[Change]:
+def _decided(verdicts: Any, pending: list[Record], identity: Identity, store: MemoryStore) -> list[Change]:
     if not isinstance(verdicts, Mapping):
         raise UsageError('resume a review with Command(resume={record_id: "approve" or "reject"})')
     unknown = set(verdicts) - {record.id for record in pending}
     if unknown:
         raise UsageError(f"nothing to review under {', '.join(sorted(unknown))}; the interrupt names the ids")
-    return [decide(record, verdicts[record.id], identity) for record in pending if record.id in verdicts]
+    return [
+        decide(record, verdicts[record.id], identity, standing=standing_beside(store, identity, record))
+        for record in pending
+        if record.id in verdicts
+    ]

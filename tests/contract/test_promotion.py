@@ -206,6 +206,17 @@ def test_a_policy_waits_and_cites_its_artifact(store: MemoryStore, ana: Identity
     assert [(record.value, record.authority) for record in store.records(member)] == [("three", Authority.POLICY)]
 
 
+def test_what_a_curator_said_becomes_policy_only_by_the_artifact(store: MemoryStore, ana: Identity) -> None:
+    member, carla = full(ana), full(ana, "carla", "curator")
+    (said,) = keep(store, carla, learnt("Deploys need two approvals.", "organization", "acme"))
+    receipt = propose_policy(store, member, "Deploys need two approvals.", artifact="handbook", artifact_revision="7")
+    assert outcome(receipt) == ("pending", "policy")
+    review(store, carla, str(receipt.decisions[0].record_id), "approve")
+    assert [(record.authority, record.id == said.id) for record in store.records(member)] == [(Authority.POLICY, False)]
+    again = propose_policy(store, member, "Deploys need two approvals.", artifact="handbook", artifact_revision="8")
+    assert outcome(again) == ("confirmed", "same-fact")
+
+
 def test_a_policy_passes_the_rules_and_no_word_of_a_refused_one_is_kept(store: MemoryStore, ana: Identity) -> None:
     receipt = propose_policy(
         store, full(ana), "The deploy password is hunter2-Gk39sLq0Zx.", artifact="handbook", artifact_revision="7"

@@ -82,6 +82,55 @@ def test_what_a_person_approved_is_recalled_and_gives_way_to_any_better_source(
     assert (change.action, change.rule, change.target) == ("supersede", "stronger-source", record.id)
 
 
+def test_what_came_to_stand_there_since_is_shown_and_replaced(store: MemoryStore, ana: Identity) -> None:
+    about: dict[str, Any] = {"subject": "user", "predicate": "lives in"}
+    record = page("The user lives in Rome.", value="Rome", **about)
+    keep(store, ana, record)
+    (since,) = keep(store, ana, learnt("The user lives in Porto.", value="Porto", **about))
+    [each] = waiting(store, ana)
+    assert each.replaces == (since,)
+    review(store, ana, record.id, "approve")
+    assert [(known.value, known.status) for known in store.records(ana, ids=[since.id, record.id])] == [
+        ("Porto", "superseded"),
+        ("Rome", "active"),
+    ]
+    assert [each.value for each in store.current(ana, "user", "lives in")] == ["Rome"]
+
+
+@pytest.mark.parametrize("about", [{"subject": "user", "predicate": "lives in", "value": "Rome"}, {}])
+def test_what_has_been_learnt_meanwhile_is_not_there_twice(
+    store: MemoryStore, ana: Identity, about: dict[str, Any]
+) -> None:
+    record = page("The user lives in Rome.", **about)
+    keep(store, ana, record)
+    (since,) = keep(store, ana, learnt("The user lives in Rome.", **about))
+    [decision] = review(store, ana, record.id, "approve").decisions
+    assert (decision.outcome, decision.rule, decision.reason) == (
+        "ended",
+        "already-known",
+        f"the same stands already ({since.id})",
+    )
+    assert store.records(ana) == [since]
+
+
+def test_better_sourced_words_take_the_place_of_the_same_ones(store: MemoryStore, ana: Identity) -> None:
+    (weak,) = keep(store, ana, page("The user lives in Rome.").model_copy(update={"status": "active"}))
+    record = page("Rome, she says.")
+    keep(store, ana, record)
+    review(store, ana, record.id, Verdict(verdict="edit", statement="The user lives in Rome."))
+    assert [(each.id, each.authority) for each in store.records(ana)] == [(record.id, Authority.USER_EXPLICIT)]
+    assert [each.status for each in store.records(ana, ids=[weak.id])] == ["superseded"]
+
+
+def test_a_property_of_many_values_takes_one_more(store: MemoryStore, ana: Identity) -> None:
+    about: dict[str, Any] = {"subject": "user", "predicate": "likes"}
+    record = page("The user likes rum.", value="rum", **about)
+    keep(store, ana, record, learnt("The user likes tea.", value="tea", **about))
+    assert [each.replaces for each in waiting(store, ana)] == [()]
+    review(store, ana, record.id, "approve")
+    assert sorted(str(each.value) for each in store.records(ana)) == ["rum", "tea"]
+
+
 def test_a_member_sees_what_waits_for_the_project_and_a_curator_decides(store: MemoryStore, ana: Identity) -> None:
     ben = ana.model_copy(update={"user": "ben"})
     overheard(store, ana, "batches over 100 fail")
@@ -143,7 +192,8 @@ def test_two_reviewers_do_not_overwrite_each_other(store: MemoryStore, ana: Iden
 
 def test_a_candidate_that_waits_for_one_alone_is_shown_by_its_id(store: MemoryStore, ana: Identity) -> None:
     one, other = page("The user lives in Rome."), page("The user plays chess.")
-    keep(store, ana, one, other)
+    keep(store, ana, one)
+    keep(store, ana, other)
     assert [each.record.id for each in waiting(store, ana)] == [one.id, other.id]
     assert [each.record.id for each in waiting(store, ana, record_id=other.id)] == [other.id]
     (active,) = keep(store, ana, learnt("The user likes tea."))
