@@ -78,8 +78,9 @@ def read(path: Path, layout: Layout) -> list[Item | Skipped]:
 
 
 def is_url(source: str) -> bool:
-    """Whether a source is written as a URL and not as a path. A path has lost one of the slashes."""
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", source) is not None
+    """Whether a source is written as a URL, or as another way to a database, and not as a path: it may hold a password,
+    so no message may name it. Of a URL that was taken for a path one slash is left."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/|.*\bpassword\s*=", source) is not None
 
 
 def items_of(store: BaseStore) -> Iterator[Item]:

@@ -224,6 +224,7 @@ def _any_map(folder: Path) -> Path:
         ("postgresql://ana:hun%zzter2@127.0.0.1:1/x", (), 2, "error: the URL cannot be read; write postgresql://USER:"),
         ("postgresql://ana:hunter2@127.0.0.1:1/x?ssl=1", (), 2, "error: the URL cannot be read; write postgresql://"),
         ("postgresql+psycopg://ana:hunter2@h/x", (), 2, "error: only PostgreSQL is read by URL; write postgresql://"),
+        ("dbname=x password=hunter2", (), 2, "error: only PostgreSQL is read by URL; write postgresql://USER:"),
         ("mysql://ana:hunter2@h/x", (), 2, "error: only PostgreSQL is read by URL; write postgresql://USER:"),
         (
             "postgresql://h/x",
