@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from everthread.errors import StoreError, UsageError
+from everthread.errors import EverthreadError, StoreError, UsageError
 
 __all__ = ["make_private", "patiently", "write_private"]
 
@@ -51,6 +51,8 @@ def write_private(path: Path, lines: Iterable[str], *, force: bool = False) -> N
             file.flush()
             os.fsync(file.fileno())
         _put_in_place(unfinished, path, force=force)
+    except EverthreadError:
+        raise  # of `lines`; AccessDenied is an OSError as well
     except FileExistsError as error:
         raise UsageError(f"{path} exists already; choose another name, or replace it with --force") from error
     except OSError as error:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from pydantic import AwareDatetime, ConfigDict, ValidationError
 
-from everthread.errors import AccessDenied, StoreError, UsageError
+from everthread.errors import AccessDenied, EverthreadError, StoreError, UsageError
 from everthread.migrate.report import RefusedCount
 from everthread.migrate.unproven import Refused, lowered
 from everthread.stores.contract import MemoryStore
@@ -127,6 +127,8 @@ def restore(
     try:
         with path.open("rb") as file:  # opened once: what was looked at is what is read
             return _restore(store, path, file, identity, as_is, dry_run, advance)
+    except EverthreadError:
+        raise  # AccessDenied is an OSError as well
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from error
 

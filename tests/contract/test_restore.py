@@ -13,7 +13,7 @@ from support.full import ANA, BEN, STATUSES, fill, other_users
 from support.records import NOON, keep, learnt, said_by, write
 
 from everthread import Authority, Evidence, Identity, Record, Scope
-from everthread.errors import AccessDenied, UsageError
+from everthread.errors import AccessDenied, StoreError, UsageError
 from everthread.migrate import is_export, restore
 from everthread.stores import MemoryStore
 from everthread.stores.export import as_line
@@ -464,6 +464,8 @@ def test_what_is_no_export_is_said_to_be_none(tmp_path: Path, store: MemoryStore
         with pytest.raises(UsageError):
             restore(store, file, ANA)
     assert not is_export(tmp_path / "nothing")
+    with pytest.raises(StoreError, match="cannot be read"):
+        restore(store, tmp_path / "nothing", ANA)
 
 
 @pytest.mark.parametrize(
