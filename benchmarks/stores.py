@@ -105,10 +105,13 @@ class Ours:
 
     def __init__(self, home: str, *, durable: bool = True) -> None:
         from everthread.stores import SqliteStore
-        from everthread.stores.embedding import StaticEmbedder
+        from everthread.stores.embedding import StaticEmbedder, Tokens
 
         class Known(LookUp, StaticEmbedder):
             """As fast as the built-in one: no thread guards against its hanging."""
+
+            def embed_tokens(self, text: str) -> Tokens:
+                return Tokens([(0, len(text))], self.known[text][None])
 
         self.embedder = Known()
         self.store = SqliteStore(f"{home}/memory.db", embedder=self.embedder, synchronous="FULL" if durable else "OFF")

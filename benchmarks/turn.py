@@ -25,7 +25,7 @@ from typing import Any, Literal
 from threads import ANA, CHARACTERS, RECORDS, TURNS, graph, question, remember, replies, stock
 
 from everthread.stores import open_checkpointer, open_store
-from everthread.stores.embedding import StaticEmbedder, Vectors
+from everthread.stores.embedding import StaticEmbedder, Tokens, Vectors
 
 MEASURED, TARGET = 60, 35.0
 
@@ -43,6 +43,13 @@ class TimedEmbedder(StaticEmbedder):
         vectors = super().embed_documents(texts)
         self.seconds += time.perf_counter() - start
         return vectors
+
+    def embed_tokens(self, text: str) -> Tokens:
+        """The rows of a query."""
+        start = time.perf_counter()
+        tokens = super().embed_tokens(text)
+        self.seconds += time.perf_counter() - start
+        return tokens
 
 
 def milliseconds(work: Callable[[], Any]) -> float:

@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from everthread.errors import ModelReplyError, StoreError, UsageError
 
-__all__ = ["Embedder", "Hurried", "LangchainEmbedder", "StaticEmbedder", "hurried", "resolve_embedder"]
+__all__ = ["Embedder", "Hurried", "LangchainEmbedder", "StaticEmbedder", "Tokens", "hurried", "resolve_embedder"]
 
 Vectors = NDArray[np.float32]
 
@@ -43,6 +43,15 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Vectors:
         """One unit vector: float32 of shape (dims,)."""
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text whose vector is the direction of their sum."""
+
+    places: list[tuple[int, int]]
+    """From which character each goes to which."""
+    rows: Vectors
+    """One row a token."""
 
 
 def unit(rows: NDArray[Any]) -> Vectors:
@@ -82,6 +91,12 @@ class StaticEmbedder:
     def embed_query(self, text: str) -> Vectors:
         """One unit vector."""
         return np.asarray(self.embed_documents([text])[0], dtype=np.float32)
+
+    def embed_tokens(self, text: str) -> Tokens:
+        """The rows that `embed_query` adds up: of a static embedder each word's share in a vector is known."""
+        table, tokenizer = self._table_and_tokenizer()
+        found = tokenizer.encode(_encodable(text), add_special_tokens=False)
+        return Tokens(found.offsets, table[found.ids])
 
     def _table_and_tokenizer(self) -> tuple[Vectors, Any]:
         with self._loading:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from everthread.errors import StoreError
 from everthread.stores.text import cjk_share, stem, terms
+from everthread.stores.when import MONTHS
 
 __all__ = [
     "HEAD",
@@ -105,11 +106,6 @@ def term_hash(term: str) -> int:
 
 def _hash(term: str) -> int:
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
-
-
-MONTHS = (
-    "January February March April May June July August September October November December"  # as people ask
-).split()
 
 
 def _said(day: date) -> str:

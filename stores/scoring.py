@@ -4,29 +4,33 @@ Every backend keeps one small blob a document (`encode`) beside its row; a searc
 read as columns (`segments.Segment`) and scores them all, exactly, with the statistics of that scope alone (`Corpus`).
 So no other tenant's text can change a score. numpy only; nothing here does I/O.
 
-The parts of a score, found by measurement on long chats in English and Chinese:
+The parts of a score, found by measurement on long chats in English and Chinese, each beside the best of the question:
 
-- B: BM25 of the document; W: BM25 of the document with both neighbours of its thread;
-- D: cosine of the best chunk of the document and of three turns together, each after subtracting the corpus's mean;
-- the thread: half of the mean of its best three documents is added to each of them;
-- the speaker: a small bonus when the query names exactly one of the corpus's speakers.
+- B: BM25 of the document; D: cosine of its best chunk and of three documents together, after subtracting the corpus's
+  mean, for a question whose words count the less the more documents have them;
+- the context: BM25 of the document with both neighbours of its thread, and BM25 of the thread;
+- the speaker that the question names, the days that it names, and a document of few words, each as a factor.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date
 from functools import cached_property
 from itertools import pairwise
-from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from everthread.stores.encoding import Document, encode, is_cjk, pieces, term_hash
+from everthread.stores.embedding import unit
+from everthread.stores.encoding import Document, encode, pieces, term_hash
+from everthread.stores.keywords import Hits, Keywords, Threads
+from everthread.stores.query import SAYS_NOTHING, Query
 from everthread.stores.segments import BLOCK, Indexed, Names, Segment, Vectors
-from everthread.stores.text import query_terms
+from everthread.stores.text import stem
+from everthread.stores.when import MONTHS
 
 __all__ = ["Corpus", "Document", "Query", "Scores", "encode", "pieces"]
 
@@ -34,37 +38,25 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-K1 = 1.2
-"""BM25: how fast a repeated term saturates."""
-B_DOCUMENT = 0.5
-"""BM25: how far a document's length counts, for the document alone."""
-B_WINDOW = 0.75
-"""The same for a document with its neighbours."""
-DENSE_SHARE = 0.7
-"""Share of the vectors in the fused score; keywords have the rest."""
-CJK_DENSE_SHARE = 0.28
+DENSE_SHARE = 0.75
+"""Share of the vectors in what a document scores by itself; keywords have the rest."""
+CJK_DENSE_SHARE = 0.2
 """The same for a query that is CJK by more than `CJK_TEXT`: bigrams are precise there, a small embedder is not."""
 LIKE = 0.3
 """Centred cosine from which the best of a query counts in full: where nothing is like the query, the least unlike text
 must not outweigh a word that is there."""
+NEAR_SHARE = 0.4
+"""Share of the three-document context inside the dense score; the best chunk has the rest."""
 CONTEXT_SHARE = 0.3
-"""Share of the three-turn context inside the dense score; the best chunk has the rest."""
-WINDOW_SHARE = 0.4
-"""What BM25 of the window adds."""
-THREAD_SHARE = 0.5
-"""What the thread adds: the mean of its best documents."""
-THREAD_BEST = 3
-"""How many of a thread's documents speak for it."""
-SPEAKER_BONUS = 0.05
-"""What is added to the only speaker that the query names."""
-RARITY_PRIOR = 50
-"""Coverage counts rarity as if this many documents without the term were there: in a small corpus a term that is found
-must not look common beside one that is not."""
+"""What BM25 of the window adds, and that of the thread, as far as documents have neighbours at all."""
+SPEAKER_BONUS = 0.25
+"""What the only speaker that the query names gains, in proportion: nothing is lifted that has no other merit."""
+DAYS_BONUS = 0.4
+"""The same for a document of the days that the query names."""
+FEW_TERMS = 1
+"""A document of so many terms counts half, one of n times as many n/(n+1): "Great!" is like everything."""
 MEAN_PRIOR = 20
 """The mean vector is shrunk as if this many zero vectors were in the corpus: a small one is hardly centred."""
-LONG_QUERY = 8
-"""A query of more terms is rarely about all of them: coverage is taken of the geometric mean between all of its weight
-and that of its heaviest `LONG_QUERY` terms."""
 COVERAGE_SHARE = 0.6
 """Share of coverage in the absolute relevance; likeness of meaning has the rest, or coverage all where vectors lack."""
 UNRELATED_COSINE = {False: 0.08, True: 0.45}
@@ -92,32 +84,6 @@ class Scores(NamedTuple):
     """`fused` times the best absolute evidence (`coverage` and `cosine` above the level of unrelated texts) that any
     document shows: the order of `fused`, on a scale that means the same for every query. What `ranking.weigh` and its
     floor take."""
-
-
-class Query(NamedTuple):
-    """A question, prepared once for any number of corpora."""
-
-    text: str
-    terms: dict[int, float]
-    """Hashed terms and their weights."""
-    vector: Floats | None
-    """Unit vector, or None: keywords alone decide."""
-
-    @classmethod
-    def of(cls, text: str, vector: NDArray[Any] | None = None) -> Query:
-        """The query of a text, with its embedding when there is one."""
-        weighed = {term_hash(term): weight for term, weight in query_terms(text).items()}
-        return cls(text, weighed, None if vector is None else _unit(np.asarray(vector, np.float32)))
-
-    @property
-    def dense_share(self) -> float:
-        """How much the vectors count for this query."""
-        return CJK_DENSE_SHARE if self.cjk else DENSE_SHARE
-
-    @property
-    def cjk(self) -> bool:
-        """Whether it is asked in Chinese, Japanese or Korean."""
-        return is_cjk(self.text)
 
 
 class Corpus:
@@ -209,23 +175,47 @@ class Corpus:
         if not len(self):
             none = np.zeros(0, np.float32)
             return Scores(none, none, none, none, none, none)
-        own, window, coverage = self._keywords.score(query.terms)
+        found = self._keywords.score(query.terms)
         vectors = self._dense_of(query)
-        chunk, context, cosine = vectors.score(query.vector)
-        dense = np.maximum(0, (1 - CONTEXT_SHARE) * chunk + CONTEXT_SHARE * context)
-        keyword, semantic = _by_best(own), _by_best(dense)
-        share = query.dense_share if dense.any() else 0.0
+        chunk, near, cosine = vectors.score(query.vector, self._weighed(query))
+        dense = np.maximum(0, (1 - NEAR_SHARE) * chunk + NEAR_SHARE * near)
+        keyword, semantic = _by_best(found.own), _by_best(dense)
+        share = (CJK_DENSE_SHARE if query.cjk else DENSE_SHARE) if dense.any() else 0.0
         likeness = np.where(vectors.known, dense / np.float32(max(float(dense.max()), LIKE)), keyword)
         fused = np.asarray((1 - share) * keyword + share * likeness, np.float32)
         if self._threads is not None:
-            fused += WINDOW_SHARE * _by_best(window)
-            fused += THREAD_SHARE * self._threads.prior(fused)
-        if len(self._speakers.known) > 1:
-            fused += SPEAKER_BONUS * self._named_speaker(query.text)
+            context = _by_best(found.window) + _by_best(found.thread)
+            fused += np.float32(CONTEXT_SHARE * self._threads.followed) * context
+        fused *= self._factors(query)
         fused = _by_best(fused)
         meaning = vectors.meaning(cosine, query.cjk)
-        evidence = np.where(vectors.known, COVERAGE_SHARE * coverage + (1 - COVERAGE_SHARE) * meaning, coverage)
-        return Scores(keyword, semantic, fused, cosine, coverage, fused * np.float32(evidence.max()))
+        evidence = np.where(
+            vectors.known, COVERAGE_SHARE * found.covered + (1 - COVERAGE_SHARE) * meaning, found.covered
+        )
+        return Scores(keyword, semantic, fused, cosine, found.covered, fused * np.float32(evidence.max()))
+
+    def _factors(self, query: Query) -> Floats:
+        """What a document's score is multiplied by: who said it, when, and how much."""
+        lengths = self._keywords.lengths
+        factors: Floats = lengths / (lengths + np.float32(FEW_TERMS))
+        if len(self._speakers.known) > 1:
+            factors *= 1 + SPEAKER_BONUS * self._named_speaker(query.text)
+        for days in query.days:
+            within = (self._days >= _day_number(days.first)) & (self._days <= _day_number(days.last))
+            if within.any():
+                factors *= 1 + DAYS_BONUS * within.astype(np.float32)
+                break
+        return factors
+
+    def _weighed(self, query: Query) -> Floats | None:
+        """The query's vector with each word weighed by how few documents have it: what is in all of them, a name or a
+        stop word, counts half. The plain vector where the words are not known."""
+        if query.words is None or query.vector is None:
+            return query.vector
+        shares = {word: count / len(self) for word, count in self._keywords.documents(query.words).items()}
+        shares[SAYS_NOTHING] = 1.0
+        rows = [row / np.float32(1 + shares[word]) for word, row in query.words.items()]
+        return unit(np.sum(rows, axis=0)) if rows else query.vector
 
     # ------------------------------------------------------------------------------------------------------- columns
 
@@ -271,16 +261,31 @@ class Corpus:
         return self._names("speakers")
 
     @cached_property
-    def _threads(self) -> _Threads | None:
+    def _threads(self) -> Threads | None:
         """Who stands beside whom; None when every document stands for itself."""
         if all(segment.groups.known in ((), ("",)) for segment in self.segments):
             return None
         groups = self._names("groups")
-        return _Threads(groups) if any(groups.known) else None
+        return Threads(groups) if any(groups.known) else None
 
     @cached_property
-    def _keywords(self) -> _Keywords:
-        return _Keywords(self)
+    def _keywords(self) -> Keywords:
+        return Keywords(self._find, self._column("lengths"), self._column("dated"), self._threads)
+
+    def _find(self, kind: str, terms: Iterable[int]) -> list[Hits]:
+        """Where each term is in the documents' "body" or "date", in their order."""
+        asked = list(terms)
+        parts = [getattr(segment, kind).find(asked) for segment in self.segments]
+        offsets = self._offsets.tolist()
+        return [
+            Hits.of(
+                [
+                    (self._placed(part[n].rows, offset), part[n].counts)
+                    for part, offset in zip(parts, offsets, strict=False)
+                ]
+            )
+            for n in range(len(asked))
+        ]
 
     @cached_property
     def _dense(self) -> dict[int, _Dense]:
@@ -292,6 +297,17 @@ class Corpus:
         if dims not in self._dense:
             self._dense[dims] = _Dense(self, dims, self._known_spans.get(dims))
         return self._dense[dims]
+
+    @cached_property
+    def _days(self) -> Ints:
+        """The day of each document as `_day_number`, 0 for none: read off the terms of its date."""
+        years = [str(year) for year in YEARS]
+        numbers = np.zeros((3, len(self)), np.int64)
+        for row, words in enumerate((years, MONTHS, [str(day) for day in range(1, 32)])):
+            found = self._keywords.dated([term_hash(stem(word.lower())) for word in words])
+            for n, hits in enumerate(found, YEARS.start if row == 0 else 1):
+                numbers[row, hits.rows] = n
+        return np.asarray((numbers[0] * 12 + numbers[1]) * 31 + numbers[2], np.int64)
 
     @cached_property
     def _by_speaker(self) -> dict[str, Floats]:
@@ -308,6 +324,15 @@ class Corpus:
         words = set(re.findall(r"\w+", lowered))
         named = [name for name in self._by_speaker if _names(name, lowered, words)]
         return self._by_speaker[named[0]] if len(named) == 1 else nobody
+
+
+YEARS = range(1970, 2100)
+"""The years in which a document's day is looked for."""
+
+
+def _day_number(day: date) -> int:
+    """A number that grows with the day."""
+    return (day.year * 12 + day.month) * 31 + day.day
 
 
 def _names(name: str, lowered: str, words: set[str]) -> bool:
@@ -340,132 +365,6 @@ def _settled(segments: list[Segment], order: Ints) -> tuple[list[Segment], Ints]
     rows = np.flatnonzero(used)
     places = np.concatenate([segment.places for segment in segments])[rows] if segments else rows
     return segments, rows if (np.diff(places) >= 0).all() else rows[np.argsort(places, kind="stable")]
-
-
-class _Threads:
-    """Who stands beside whom: neighbours inside a thread, and what a thread's documents say for each other."""
-
-    def __init__(self, groups: Names) -> None:
-        n = len(groups.codes)
-        codes = groups.codes.astype(np.int64)
-        if "" in groups.known:  # a document without a group is a thread of its own
-            alone = np.flatnonzero(codes == groups.known.index(""))
-            codes[alone] = len(groups.known) + np.arange(len(alone))
-        _, self._of = np.unique(codes, return_inverse=True)
-        order = np.argsort(self._of, kind="stable")
-        beside = self._of[order[1:]] == self._of[order[:-1]]
-        self.left, self.right = order[:-1][beside], order[1:][beside]
-        """Pairs of neighbours, by position."""
-        sizes = np.bincount(self._of)
-        self._divisor = np.minimum(THREAD_BEST, sizes).astype(np.float32)
-        starts = np.cumsum(sizes) - sizes
-        self._members = np.full((len(sizes), int(sizes.max())), n, np.int64)
-        self._members[self._of[order], np.arange(n) - np.repeat(starts, sizes)] = order
-
-    def windowed(self, values: Floats) -> Floats:
-        """Each value plus those of both neighbours of its thread."""
-        total = values.copy()
-        total[self.right] += values[self.left]
-        total[self.left] += values[self.right]
-        return total
-
-    def prior(self, scores: Floats) -> Floats:
-        """For each document the mean of its thread's best scores, 1 for the best thread."""
-        table = np.append(scores, np.float32(0))[self._members]
-        best = min(THREAD_BEST, table.shape[1])
-        top = -np.partition(-table, best - 1, axis=1)[:, :best]
-        return np.asarray(_by_best(top.sum(axis=1) / self._divisor)[self._of], np.float32)
-
-
-class _Keywords:
-    """BM25 over postings; body and date apart, so that a window counts its date once."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-        self._count = len(corpus)
-        body, date = corpus._column("lengths"), corpus._column("dated")
-        near = corpus._threads.windowed(body) if corpus._threads else body
-        self._own_norm = _length_norm(body + date, B_DOCUMENT)
-        self._window_norm = _length_norm(near + date, B_WINDOW)
-
-    def score(self, query: dict[int, float]) -> tuple[Floats, Floats, Floats]:
-        """(BM25 of the document, BM25 of its window, share of the query's term weight that the document contains).
-
-        Without threads there are no windows: zeros.
-        """
-        own = np.zeros(self._count, np.float32)
-        window = np.zeros(self._count, np.float32)
-        covered = np.zeros(self._count, np.float32)
-        threads = self._corpus._threads
-        asked: list[float] = []
-        bodies, dates = self._find("body", query), self._find("date", query)
-        for weight, body, date in zip(query.values(), bodies, dates, strict=True):
-            if threads is None and not len(date.rows):
-                hits, found = body
-            else:
-                counts = np.zeros(self._count, np.float32)
-                counts[body.rows] = body.counts
-                if threads is not None:
-                    near = threads.windowed(counts)
-                    near[date.rows] += date.counts
-                    around = np.flatnonzero(near)
-                    self._add(window, near[around], self._window_norm, weight, around)
-                counts[date.rows] += date.counts
-                hits = np.flatnonzero(counts)
-                found = counts[hits]
-            self._add(own, found, self._own_norm, weight, hits)
-            rarity = weight * _idf(self._count + RARITY_PRIOR, len(hits))
-            asked.append(rarity)
-            covered[hits] += rarity
-        return own, window, np.minimum(1, covered / np.float32(_to_cover(asked)))
-
-    def _find(self, kind: str, query: dict[int, float]) -> list[_Hits]:
-        """Where each term of the query is, in their order."""
-        corpus = self._corpus
-        parts = [getattr(segment, kind).find(query) for segment in corpus.segments]
-        return [
-            _Hits.of(
-                [
-                    (corpus._placed(part[n].rows, offset), part[n].counts)
-                    for part, offset in zip(parts, corpus._offsets.tolist(), strict=False)
-                ]
-            )
-            for n in range(len(query))
-        ]
-
-    def _add(self, total: Floats, found: Floats, norm: Floats, weight: float, hits: Ints) -> None:
-        """Add one term's BM25 where it occurs."""
-        total[hits] += weight * (K1 + 1) * _idf(self._count, len(hits)) * found / (found + norm[hits])
-
-
-class _Hits(NamedTuple):
-    """Which documents contain a term, and how often each does."""
-
-    rows: Ints
-    counts: Floats
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[Ints, NDArray[np.uint16]]]) -> _Hits:
-        """Those of all segments that are among the documents."""
-        rows = np.concatenate([part[0] for part in parts])
-        counts = np.concatenate([part[1] for part in parts]).astype(np.float32)
-        there = rows >= 0
-        return cls(rows, counts) if there.all() else cls(rows[there], counts[there])
-
-
-def _idf(documents: int, containing: int) -> float:
-    """Rarity of a term; never negative, so a word in most documents still counts a little."""
-    return log(1 + (documents - containing + 0.5) / (containing + 0.5))
-
-
-def _to_cover(rarities: list[float]) -> float:
-    """The term weight that counts as the whole query: of a long one less than all, see `LONG_QUERY`."""
-    heaviest = sum(sorted(rarities)[-LONG_QUERY:])
-    return sqrt(sum(rarities) * heaviest) or 1.0
-
-
-def _length_norm(lengths: Floats, b: float) -> Floats:
-    return np.asarray(K1 * (1 - b + b * lengths / max(1e-9, float(lengths.mean()))), np.float32)
 
 
 class _Spans(NamedTuple):
@@ -584,17 +483,20 @@ class _Dense:
         threads = self._corpus._threads
         return values if threads is None else threads.windowed(values)
 
-    def score(self, vector: Floats | None) -> tuple[Floats, Floats, Floats]:
-        """(centred cosine of the best chunk, centred cosine of the context, plain cosine of the best chunk)."""
+    def score(self, vector: Floats | None, weighed: Floats | None) -> tuple[Floats, Floats, Floats]:
+        """(centred cosine of the best chunk, centred cosine of the context, plain cosine of the best chunk): the first
+        two of the vector whose words are weighed."""
         chunk, context, cosine, whole = (np.zeros(self._count, np.float32) for _ in range(4))
-        if vector is None or not self.known.any():
+        if vector is None or weighed is None or not self.known.any():
             return chunk, context, cosine
+        asked = (vector,) if weighed is vector else (vector, weighed)
         for (vectors, places), centred in zip(self._parts, self._chunks, strict=True):
-            (products,) = vectors.along(vector)
-            _put(cosine, places, vectors.best(products))
-            _put(chunk, places, vectors.best(centred.cosine(products, vector)))
+            plain, *others = vectors.along(*asked)
+            products = others[0] if others else plain
+            _put(cosine, places, vectors.best(plain))
+            _put(chunk, places, vectors.best(centred.cosine(products, weighed)))
             _put(whole, places, vectors.summed(products))
-        near = self._contexts.cosine(self._windowed(whole) / self._length, vector)
+        near = self._contexts.cosine(self._windowed(whole) / self._length, weighed)
         context[self.known] = near[self.known]
         return chunk, context, cosine
 
@@ -611,10 +513,6 @@ def _put(column: Floats, places: Ints, values: Floats) -> None:
         column[places] = values
     else:
         column[places[places >= 0]] = values[places >= 0]
-
-
-def _unit(rows: Floats) -> Floats:
-    return np.asarray(rows / np.maximum(1e-9, np.linalg.norm(rows, axis=-1, keepdims=True)), np.float32)
 
 
 def _by_best(values: Floats) -> Floats:

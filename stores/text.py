@@ -25,6 +25,7 @@ __all__ = [
     "normalise",
     "query_terms",
     "sound",
+    "spans",
     "stem",
     "terms",
 ]
@@ -107,6 +108,19 @@ def terms(text: str) -> list[str]:
     is found without a dictionary. Digits and other scripts stay whole words.
     """
     return [term for term, _ in _tokens(text)]
+
+
+def spans(text: str) -> Iterator[tuple[int, int, str | None]]:
+    """(start, end, term) of each word, in order; a character of an unspaced script is a word. No term for a word that
+    says nothing about the topic."""
+    for match in _TOKEN.finditer(text):
+        first, unspaced = match.start(), _IS_UNSPACED.match(match[0]) is not None
+        words = (
+            [(first + n, first + n + 1, c) for n, c in enumerate(match[0])] if unspaced else [(*match.span(), match[0])]
+        )
+        for start, end, word in words:
+            term, said = next(_tokens(word), (None, ""))
+            yield start, end, None if _says_nothing(said) else term
 
 
 def query_terms(text: str) -> dict[str, float]:

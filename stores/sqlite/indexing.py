@@ -13,7 +13,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from everthread.stores.embedding import Embedder, hurried
+from everthread.stores.embedding import Embedder, StaticEmbedder, Tokens, hurried, unit
 from everthread.stores.encoding import Document, encode, encode_all, pieces
 from everthread.stores.identity import Identity
 from everthread.stores.sqlite.database import Database, one
@@ -45,6 +45,8 @@ class QueryVector(NamedTuple):
     vector: NDArray[np.float32] | None
     degraded: str | None
     """Set when vectors were to be had and failed."""
+    tokens: Tokens | None = None
+    """What it is the sum of, when the embedder can say."""
 
 
 class Indexer:
@@ -116,6 +118,9 @@ class Indexer:
         if holder not in (None, self.embedder_id):
             another = f"semantic: the index holds vectors of {holder}; a job embeds them anew"
         try:
+            if isinstance(self._hurried, StaticEmbedder):
+                tokens = self._hurried.embed_tokens(text)
+                return QueryVector(unit(tokens.rows.sum(axis=0)), another, tokens)
             return QueryVector(self._hurried.embed_query(text), another)
         # As above: recall fails open, keywords answer, and the caller is told.
         except Exception as error:

@@ -143,7 +143,7 @@ class Recaller:
         vector = self._indexer.query(asked.text)
         if vector.degraded:
             degraded.append(vector.degraded)
-        prepared = Query.of(asked.text, vector.vector)
+        prepared = Query.of(asked.text, vector.vector, tokens=vector.tokens, today=asked.now.date())
         answers = [
             self._records(asked, prepared) if source == "records" else self._evidence(asked, prepared)
             for source in wanted

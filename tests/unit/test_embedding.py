@@ -51,6 +51,15 @@ def built_in() -> Embedder:
     return embedder
 
 
+def test_the_tokens_of_a_text_add_up_to_its_vector() -> None:
+    embedder = built_in()
+    assert isinstance(embedder, StaticEmbedder)
+    tokens = embedder.embed_tokens("Tea, 我喜欢\ud800喝茶。")
+    total = tokens.rows.sum(axis=0)
+    assert total / np.linalg.norm(total) == pytest.approx(embedder.embed_query("Tea, 我喜欢\ud800喝茶。"), abs=1e-5)
+    assert [tokens.places[0], tokens.places[-1]] == [(0, 2), (11, 12)]  # "Te" and the full stop
+
+
 def test_the_built_in_embedder_gives_unit_rows_in_order() -> None:
     rows = built_in().embed_documents(["I like tea.", "我喜欢喝茶。"])
     assert (rows.shape, rows.dtype.name) == ((2, built_in().dims), "float32")

@@ -4,7 +4,7 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from everthread.errors import StoreError
-from everthread.stores.embedding import resolve_embedder
+from everthread.stores.embedding import StaticEmbedder, Tokens, resolve_embedder
 from everthread.stores.encoding import HEAD, MAX_EMBEDDED, MAX_PIECES, term_hash
 from everthread.stores.scoring import Corpus, Document, Query, encode, pieces
 from everthread.stores.text import query_terms, terms
@@ -30,6 +30,11 @@ def vectors_of(document: Document) -> NDArray[np.float32]:
 def vector_of(text: str) -> NDArray[np.float32]:
     assert EMBEDDER is not None
     return EMBEDDER.embed_query(text)
+
+
+def tokens_of(text: str) -> Tokens:
+    assert isinstance(EMBEDDER, StaticEmbedder)
+    return EMBEDDER.embed_tokens(text)
 
 
 def row(document: Document, vectors: NDArray[Any] | None = None) -> tuple[str, str, str | None, bytes]:
@@ -104,6 +109,58 @@ def test_a_subset_is_scored_as_if_the_others_did_not_exist() -> None:
 def test_a_date_is_found_as_people_write_it() -> None:
     days = [Document(str(n), "went out", date=datetime(2023, 5, n, 9, tzinfo=UTC)) for n in (7, 8)]
     assert best(Corpus.from_rows(map(row, days)), Query.of("What happened on 8 May 2023?")) == ["8"]
+
+
+def test_the_days_that_a_question_names_come_first() -> None:
+    days = [Document(str(n), "went out", date=datetime(2023, 5, n, 9, tzinfo=UTC)) for n in (7, 8, 9)]
+    found, today = Corpus.from_rows(map(row, days)), date(2023, 5, 9)
+    assert best(found, Query.of("Where did I go yesterday? went out", today=today)) == ["8"]
+    assert best(found, Query.of("去了哪里 went out 前天", today=today)) == ["7"]
+    assert best(found, Query.of("Where did I go last year? went out", today=today), 3) == ["7", "8", "9"]
+
+
+def test_a_day_lifts_nothing_that_has_no_other_merit() -> None:
+    days = [Document(str(n), text, date=datetime(2023, 5, 8, 9, tzinfo=UTC)) for n, text in enumerate(TEXTS)]
+    scores = Corpus.from_rows(map(row, days)).score(Query.of("the zebra of yesterday", today=date(2023, 5, 9)))
+    assert scores.fused.tolist() == [0.0] * 4
+
+
+def test_a_word_that_all_documents_have_says_less() -> None:
+    texts = ["Caroline paints the sea.", "Caroline is at home.", "Caroline went swimming.", "Caroline met Caroline."]
+    documents = [Document(str(n), text) for n, text in enumerate(texts)]
+    found = Corpus.from_rows(row(document, vectors_of(document)) for document in documents)
+    question = "Did Caroline make a picture?"
+    plain = found.score(Query.of(question, vector_of(question))).semantic
+    weighed = found.score(Query.of(question, vector_of(question), tokens=tokens_of(question))).semantic
+    assert (weighed[3] - weighed[0]) < (plain[3] - plain[0])
+
+
+def test_without_words_that_say_something_the_plain_vector_is_asked() -> None:
+    document = Document("a", "I like green tea.")
+    found = Corpus.from_rows([row(document, vectors_of(document))])
+    for question in ("", "?!", "what is it"):
+        plain = found.score(Query.of(question, vector_of(question)))
+        weighed = found.score(Query.of(question, vector_of(question), tokens=tokens_of(question)))
+        assert [part.tolist() for part in plain] == [pytest.approx(part.tolist(), abs=1e-6) for part in weighed]
+
+
+def test_the_thread_that_is_about_the_question_comes_first() -> None:
+    said = [
+        Document("swim", "The sea was warm, we swam.", group="holiday"),
+        Document("sea", "Then the sea again, and a boat.", group="holiday"),
+        Document("sand", "And there was so much sand.", group="holiday"),
+        Document("mail", "Please answer this mail.", group="office"),
+        Document("office sand", "And there was so much sand.", group="office"),
+        Document("lunch", "Lunch is ready.", group="office"),
+    ]
+    mixed = [said[n] for n in (5, 4, 3, 2, 1, 0)]
+    assert best(Corpus.from_rows(map(row, said)), Query.of("sand by the sea"), 4)[-2:] == ["sand", "office sand"]
+    assert best(Corpus.from_rows(map(row, mixed)), Query.of("sand by the sea"), 4)[-2:] == ["sand", "office sand"]
+
+
+def test_a_remark_of_one_word_counts_half() -> None:
+    scores = corpus("tea", "tea tea", "coffee").score(Query.of("tea"))
+    assert scores.fused[:2].tolist() == pytest.approx([0.5 / (2 / 3) * scores.keyword[0], scores.keyword[1]], abs=1e-5)
 
 
 def test_the_speaker_is_part_of_what_is_found() -> None:

@@ -10,11 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from snowballstemmer.porter_stemmer import PorterStemmer
 
-from everthread.stores.text import cjk_share, estimate_tokens, most_tokens, normalise, query_terms, stem, terms
+from everthread.stores.text import cjk_share, estimate_tokens, most_tokens, normalise, query_terms, spans, stem, terms
 
 
 def test_latin_words_are_lowered_and_stemmed() -> None:
     assert terms("Running DEPLOYS, deployed! v3.11") == ["run", "deploi", "deploi", "v3", "11"]
+
+
+def test_every_word_has_its_place_and_what_says_nothing_has_no_term() -> None:
+    assert list(spans("What DEPLOYS? 我喜欢v3")) == [
+        (0, 4, None),
+        (5, 12, "deploi"),
+        (14, 15, None),
+        (15, 16, "喜"),
+        (16, 17, "欢"),
+        (17, 19, "v3"),
+    ]
+
+
+@given(st.text())
+def test_places_of_words_are_in_order_and_inside_the_text(text: str) -> None:
+    places = [place for start, end, _ in spans(text) for place in (start, end)]
+    assert places == sorted(places) and all(0 <= place <= len(text) for place in places)
 
 
 def vocabulary() -> list[str]:

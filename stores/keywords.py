@@ -1,0 +1,173 @@
+"""BM25 over postings: of each document, of it with its neighbours, and of its thread. Pure functions over arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from math import log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everthread.stores.segments import Names
+
+__all__ = ["Hits", "Keywords", "Threads", "Words"]
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+K1 = 1.2
+"""BM25: how fast a repeated term saturates."""
+B_DOCUMENT = 0.5
+"""BM25: how far a document's length counts, for the document alone."""
+B_CONTEXT = 0.75
+"""The same for a document with its neighbours, and for a thread."""
+RARITY_PRIOR = 50
+"""Coverage counts rarity as if this many documents without the term were there: in a small corpus a term that is found
+must not look common beside one that is not."""
+LONG_QUERY = 8
+"""A query of more terms is rarely about all of them: coverage is taken of the geometric mean between all of its weight
+and that of its heaviest `LONG_QUERY` terms."""
+
+
+class Threads:
+    """Who stands beside whom, and in which thread."""
+
+    def __init__(self, groups: Names) -> None:
+        n = len(groups.codes)
+        codes = groups.codes.astype(np.int64)
+        if "" in groups.known:  # a document without a group is a thread of its own
+            alone = np.flatnonzero(codes == groups.known.index(""))
+            codes[alone] = len(groups.known) + np.arange(len(alone))
+        _, self.of = np.unique(codes, return_inverse=True)
+        """Which thread each document is in."""
+        order = np.argsort(self.of, kind="stable")
+        beside = self.of[order[1:]] == self.of[order[:-1]]
+        self.left, self.right = order[:-1][beside], order[1:][beside]
+        """Pairs of neighbours, by position."""
+        self.count = int(self.of.max()) + 1
+        self.followed = 1 - self.count / n
+        """Share of the documents that follow another one in their thread."""
+
+    def windowed(self, values: Floats) -> Floats:
+        """Each value plus those of both neighbours of its thread."""
+        total = values.copy()
+        total[self.right] += values[self.left]
+        total[self.left] += values[self.right]
+        return total
+
+    def summed(self, values: Floats) -> Floats:
+        """The sum of each thread's values."""
+        return np.bincount(self.of, values, self.count).astype(np.float32)
+
+
+class Hits(NamedTuple):
+    """Which documents contain a term, and how often each does."""
+
+    rows: Ints
+    counts: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Ints, NDArray[np.uint16]]]) -> Hits:
+        """Those of all segments that are among the documents."""
+        rows = np.concatenate([part[0] for part in parts])
+        counts = np.concatenate([part[1] for part in parts]).astype(np.float32)
+        there = rows >= 0
+        return cls(rows, counts) if there.all() else cls(rows[there], counts[there])
+
+
+Find = Callable[[str, Iterable[int]], list[Hits]]
+"""Where each of some terms is, in their order; in the documents' "body" or "date"."""
+
+
+class Words(NamedTuple):
+    """What the keywords say of each document."""
+
+    own: Floats
+    """BM25 of the document."""
+    window: Floats
+    """BM25 of the document with its neighbours; zeros where there are no threads."""
+    thread: Floats
+    """BM25 of its thread; zeros where there are no threads."""
+    covered: Floats
+    """Share of the query's term weight that the document contains."""
+
+
+class Keywords:
+    """BM25 over postings; body and date apart, so that a window or a thread counts a date once."""
+
+    def __init__(self, find: Find, lengths: Floats, dated: Floats, threads: Threads | None) -> None:
+        self._find = find
+        self.lengths = lengths
+        """Terms of each document, without its date's."""
+        self._count = len(lengths)
+        self._threads = threads
+        self._own_norm = _length_norm(lengths + dated, B_DOCUMENT)
+        if threads is not None:
+            self._window_norm = _length_norm(threads.windowed(lengths) + dated, B_CONTEXT)
+            self._thread_norm = _length_norm(threads.summed(lengths), B_CONTEXT)
+
+    def score(self, query: dict[int, float]) -> Words:
+        """What a query of weighed terms finds."""
+        own, window, covered = (np.zeros(self._count, np.float32) for _ in range(3))
+        threads = self._threads
+        thread = np.zeros(threads.count if threads else 0, np.float32)
+        asked: list[float] = []
+        bodies, dates = self._find("body", query), self._find("date", query)
+        for weight, body, day in zip(query.values(), bodies, dates, strict=True):
+            if threads is None and not len(day.rows):
+                hits, found = body
+            else:
+                counts = np.zeros(self._count, np.float32)
+                counts[body.rows] = body.counts
+                if threads is not None:
+                    near = threads.windowed(counts)
+                    near[day.rows] += day.counts
+                    _add(window, near, self._window_norm, weight)
+                    said = threads.summed(counts)
+                    said[np.unique(threads.of[day.rows])] += 1
+                    _add(thread, said, self._thread_norm, weight)
+                counts[day.rows] += day.counts
+                hits = np.flatnonzero(counts)
+                found = counts[hits]
+            own[hits] += weight * _bm25(found, self._own_norm[hits], self._count)
+            rarity = weight * _idf(self._count + RARITY_PRIOR, len(hits))
+            asked.append(rarity)
+            covered[hits] += rarity
+        covered = np.minimum(1, covered / np.float32(_to_cover(asked)))
+        return Words(own, window, window if threads is None else thread[threads.of], covered)
+
+    def documents(self, terms: Iterable[int]) -> dict[int, int]:
+        """How many documents contain each term, dates aside."""
+        asked = dict.fromkeys(terms, 0.0)
+        return {term: len(hits.rows) for term, hits in zip(asked, self._find("body", asked), strict=True)}
+
+    def dated(self, terms: Sequence[int]) -> list[Hits]:
+        """Which documents have each term in their date, in the order of the terms."""
+        return self._find("date", dict.fromkeys(terms, 0.0))
+
+
+def _add(total: Floats, found: Floats, norm: Floats, weight: float) -> None:
+    """Add one term's BM25 where it occurs."""
+    hits = np.flatnonzero(found)
+    total[hits] += weight * _bm25(found[hits], norm[hits], len(total))
+
+
+def _bm25(counts: Floats, norms: Floats, documents: int) -> Floats:
+    """One term's BM25 where it occurs."""
+    return np.asarray(np.float32((K1 + 1) * _idf(documents, len(counts))) * counts / (counts + norms), np.float32)
+
+
+def _idf(documents: int, containing: int) -> float:
+    """Rarity of a term; never negative, so a word in most documents still counts a little."""
+    return log(1 + (documents - containing + 0.5) / (containing + 0.5))
+
+
+def _to_cover(rarities: list[float]) -> float:
+    """The term weight that counts as the whole query: of a long one less than all, see `LONG_QUERY`."""
+    heaviest = sum(sorted(rarities)[-LONG_QUERY:])
+    return sqrt(sum(rarities) * heaviest) or 1.0
+
+
+def _length_norm(lengths: Floats, b: float) -> Floats:
+    return np.asarray(K1 * (1 - b + b * lengths / max(1e-9, float(lengths.mean()))), np.float32)

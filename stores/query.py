@@ -1,0 +1,77 @@
+"""A question as it is scored: its terms, its vector and the vectors of its words, and the days that it names."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everthread.stores.embedding import Tokens, unit
+from everthread.stores.encoding import is_cjk, term_hash
+from everthread.stores.text import query_terms, spans
+from everthread.stores.when import Days, days_named
+
+__all__ = ["Query"]
+
+Floats = NDArray[np.float32]
+
+SAYS_NOTHING = 0
+"""Stands for the hash of stop words and punctuation in `Query.words`."""
+
+
+class Query(NamedTuple):
+    """A question, prepared once for any number of corpora."""
+
+    text: str
+    terms: dict[int, float]
+    """Hashed terms and their weights."""
+    vector: Floats | None
+    """Unit vector, or None: keywords alone decide."""
+    words: dict[int, Floats] | None = None
+    """What each word adds to the vector, by the hash of its term; all that says nothing together under
+    `SAYS_NOTHING`. None when the embedder cannot say."""
+    days: tuple[Days, ...] = ()
+    """The days that it names."""
+
+    @classmethod
+    def of(
+        cls,
+        text: str,
+        vector: NDArray[Any] | None = None,
+        *,
+        tokens: Tokens | None = None,
+        today: date | None = None,
+    ) -> Query:
+        """The query of a text, with its embedding when there is one, and with that of its tokens. `today`: when it is
+        asked; without it "last week" names no days."""
+        weighed = {term_hash(term): weight for term, weight in query_terms(text).items()}
+        return cls(
+            text,
+            weighed,
+            None if vector is None else unit(vector),
+            None if tokens is None or vector is None else _words(text, tokens),
+            () if today is None else tuple(days_named(text, today)),
+        )
+
+    @property
+    def cjk(self) -> bool:
+        """Whether it is asked in Chinese, Japanese or Korean."""
+        return is_cjk(self.text)
+
+
+def _words(text: str, tokens: Tokens) -> dict[int, Floats]:
+    """Token vectors summed by word."""
+    word_at = np.full(len(text) + 1, -1)
+    hashes = []
+    for n, (start, end, term) in enumerate(spans(text)):
+        word_at[start:end] = n
+        hashes.append(SAYS_NOTHING if term is None else term_hash(term))
+    found: dict[int, Floats] = {}
+    for (start, end), row in zip(tokens.places, tokens.rows, strict=True):
+        numbers = word_at[start : max(end, start + 1)]
+        numbers = numbers[numbers >= 0]
+        word = hashes[int(numbers[0])] if len(numbers) else SAYS_NOTHING
+        found[word] = found[word] + row if word in found else row
+    return found
