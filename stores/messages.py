@@ -24,6 +24,8 @@ Source = Literal["user", "assistant", "tool", "web", "file", "agent"]
 
 OURS = "everthread"
 """Key in `additional_kwargs` of the messages that we put into a thread ourselves (`nodes.state.MARK`)."""
+UNTYPED = frozenset({OURS, "lc_source"})
+"""Keys of messages that nobody typed, in whatever role they stand: ours, and LangChain's notices and summaries."""
 ROLES: dict[str, Role] = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 SOURCES: dict[Role, Source] = {"user": "user", "assistant": "assistant", "system": "agent", "tool": "tool"}
 FALLING_TRUST: tuple[Source, ...] = ("user", "tool", "assistant", "file", "agent", "web")
@@ -43,7 +45,8 @@ def from_messages(
     - `text` is what was said: see `text_of`.
     - `speaker` is the message's name, else the user's or the agent's id.
     - `source` follows from the kind of message. `additional_kwargs={"source": "web"}` can only lower it: nothing in a
-      message makes its words worth more than its kind does (R291, R297). What we put in ourselves is never the user's.
+      message makes its words worth more than its kind does (R291, R297). What we put in ourselves is never the user's,
+      nor what LangChain marks as put in by its own features, such as a summary of the conversation.
     - `at` is the message's own time (`time_of`), else the argument `at`, else now.
     - `message_id` is the message's id. Without one it is derived from the thread, the content, and how often the same
       content has come before in `messages`: the same list gives the same ids again.
@@ -140,13 +143,13 @@ def _role(message: BaseMessage) -> Role:
 
 
 def _speaker(message: BaseMessage, role: Role, identity: Identity) -> str | None:
-    if OURS in message.additional_kwargs:
+    if UNTYPED & set(message.additional_kwargs):
         return message.name
     return message.name or {"user": identity.user, "assistant": identity.agent}.get(role)
 
 
 def _source(message: BaseMessage, role: Role) -> Source:
-    by_kind: Source = "agent" if OURS in message.additional_kwargs else SOURCES[role]
+    by_kind: Source = "agent" if UNTYPED & set(message.additional_kwargs) else SOURCES[role]
     claimed = message.additional_kwargs.get("source")
     lower = FALLING_TRUST[FALLING_TRUST.index(by_kind) :]
     return next((source for source in lower if source == claimed), by_kind)

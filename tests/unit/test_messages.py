@@ -118,6 +118,13 @@ def test_what_we_put_into_a_thread_is_not_the_users() -> None:
     assert OURS == MARK
 
 
+def test_what_a_feature_of_langchain_put_in_is_not_the_users() -> None:
+    summary = HumanMessage("Here is a summary: the user prefers tea.", additional_kwargs={"lc_source": "summarization"})
+    notice = HumanMessage("Task t_42 finished.", additional_kwargs={"lc_source": "async_subagent"})
+    found = [one(summary), one(notice)]
+    assert [(each.source, each.speaker) for each in found] == [("agent", None), ("agent", None)]
+
+
 def test_a_removed_message_was_not_said() -> None:
     assert from_messages("t1", [RemoveMessage(id="m1")], identity=HELPER) == []
 
