@@ -61,7 +61,8 @@ def chat(
             store.transcripts.bind(here.identity, thread_id, name=thread)
         config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
         agent = create_memory_agent(loaded).compile(checkpointer=saver, store=store)
-        interrupted = bool(agent.get_state(config).next)
+        # not `next`: that leaves out a step whose result is kept already, while the turn is not over
+        interrupted = bool(agent.get_state(config).tasks)
         if interrupted and not resume:
             say("the last turn of this thread was interrupted; --resume finishes it", err=True)
         if resume and not interrupted:

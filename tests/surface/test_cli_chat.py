@@ -39,6 +39,27 @@ def interrupt(home: Path, thread: str, said: str) -> None:
         agent.invoke({"messages": [("user", said)]}, config, context=ANA, interrupt_before=["reason"])
 
 
+def die_before_the_checkpoint(home: Path, thread: str, said: str) -> None:
+    """A turn whose process dies when the model's reply is kept, and the checkpoint after it is not."""
+    with open_store(f"sqlite:{home}") as store, open_checkpointer(f"sqlite:{home}") as saver:
+        agent: Any = create_memory_agent().compile(checkpointer=saver, store=store)
+        put = saver.put
+
+        def dying(config: Any, checkpoint: Any, metadata: Any, versions: Any) -> Any:
+            if len(puts) == 3:
+                raise KeyboardInterrupt
+            puts.append(config)
+            return put(config, checkpoint, metadata, versions)
+
+        puts: list[Any] = []
+        saver.put = dying  # type: ignore[method-assign]  # the process dies there
+        config: Any = thread_config(ANA, thread)
+        with pytest.raises(KeyboardInterrupt):
+            agent.invoke({"messages": [("user", said)]}, config, context=ANA, durability="sync")
+        state = agent.get_state(config)
+        assert (state.next, len(state.tasks)) == ((), 1)
+
+
 def test_a_thread_is_listed_by_the_name_it_was_opened_with(tmp_path: Path) -> None:
     run(tmp_path, "chat", LIKES, "--thread", "monday")
     assert [thread["name"] for thread in run_json(tmp_path, "threads")] == ["monday"]
@@ -48,6 +69,14 @@ def test_a_thread_is_gone_on_with_by_its_id_too(tmp_path: Path) -> None:
     first = run_json(tmp_path, "chat", LIKES, "--thread", "monday")
     run(tmp_path, "chat", "And at the start?", "--thread", first["thread_id"])
     assert [(thread["name"], thread["messages"]) for thread in run_json(tmp_path, "threads")] == [("monday", 4)]
+
+
+def test_a_turn_that_died_between_a_step_and_its_checkpoint_is_resumed(tmp_path: Path) -> None:
+    die_before_the_checkpoint(tmp_path, "monday", LIKES)
+    assert run(tmp_path, "chat", "--thread", "monday", "--resume").exit_code == 0
+    assert [record["statement"] for record in run_json(tmp_path, "list")] == [
+        "The user prefers short reports with a table at the end."
+    ]
 
 
 def test_a_turn_is_resumed_without_another_message(tmp_path: Path) -> None:
