@@ -12,6 +12,23 @@ from nbclient import NotebookClient
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SHOWN = {
     "01_a_turn_step_by_step": ("mermaid", "PostgreSQL", "CockroachDB", "superseded", "verified"),
+    "03_what_it_refuses_to_learn": (
+        "validate -.-> resolve;",
+        "| **refused** | orders | it tries to direct the agent, and the user did not say it |",
+        "| **refused** | assistant-guess |",
+        "| **pending** | not-in-source | its words are not in the messages it points to |",
+        "pay1@evil.example. | pending | external | 4 |",
+        "abstained: nothing that may be read",
+        "我的密码是 hunter2hunter2。 | **refused** | secret |",
+        "| **refused** | do-not-remember |",
+        "| session:a report | session |",
+        "| user:ana | long_term | 用户希望以后都这样：报告都用中文写。 |",
+        "| web: Ana's editor is Emacs. | **pending** | untrusted-source |",
+        "| **superseded** | newer |",
+        "verified",
+        "| **refused** | tombstone | the same was erased before, and is not learnt again |",
+        "| sealed |  | evidence: 2, record: 1 |",
+    ),
     "05_into_your_own_graph": (
         "MemoryMiddleware.before_agent",
         "retrieve --> answer;",
