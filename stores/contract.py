@@ -506,9 +506,12 @@ class MemoryStore(BaseStore):
         """The receipt of this user's commit under this key, or None: what a job has done is found by the job's key."""
 
     @abstractmethod
-    def learnt_from(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> list[Record]:
+    def learnt_from(
+        self, identity: Identity, thread_id: str, message_ids: Sequence[str], *, since: datetime | None = None
+    ) -> list[Record]:
         """Every record, whatever its status, that rests on one of these messages of the thread and that this identity
-        may read, the oldest first: what of them has been learnt already."""
+        may read, the oldest first: what of them has been learnt already. `since` leaves out what has not changed since
+        then: nothing was learnt from a message before it was said."""
 
     @abstractmethod
     def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:

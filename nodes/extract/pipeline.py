@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from langchain_core.messages import AnyMessage, HumanMessage, ToolMessage
@@ -52,6 +52,8 @@ NEAR = 8
 """How many known records are compared with a statement that has no property of its own."""
 MAX_READ = 65_536
 """Characters of one message that are learnt from: as much as can be searched. Longer text is an artifact (R92)."""
+SKEW = timedelta(days=1)
+"""How far the clock or the time zone that messages are dated by may be off."""
 REVIEWED = 200
 """How many records that wait or were rejected are compared with a new one that has to wait."""
 
@@ -451,7 +453,10 @@ def _learnt_before(work: Work, store: MemoryStore) -> list[Record]:
     """What the messages that the drafts rest on have taught before, whatever became of it."""
     drafts = [verdict.record.provenance for verdict in work.verdicts if isinstance(verdict, Draft)]
     said = list(dict.fromkeys(id for each in drafts for id in each.message_ids))
-    return store.learnt_from(work.identity, work.thread_id, said) if said and work.thread_id else []
+    if not said or not work.thread_id:
+        return []
+    since = min((line.at for line in work.lines if line.message_id in said), default=None)
+    return store.learnt_from(work.identity, work.thread_id, said, since=since and since - SKEW)
 
 
 def _resolved(draft: Draft, existing: Sequence[Record], learnt: Sequence[Record], positions: Positions) -> Change:

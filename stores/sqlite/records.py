@@ -36,7 +36,7 @@ WHERE revisions.id = ? ORDER BY revisions.revision
 OF_STATUS = "records.status IN (SELECT value FROM json_each(:statuses))"
 OF_KEY = "records.subject = :subject AND records.predicate = :predicate"
 FROM_MESSAGES = f"""
-records.tenant = :tenant AND records.thread_id = :thread AND EXISTS (
+records.tenant = :tenant AND records.thread_id = :thread AND records.recorded_at >= :since AND EXISTS (
     SELECT 1 FROM json_each({BODY}, '$.provenance.message_ids') AS message
     WHERE message.value IN (SELECT value FROM json_each(:messages))
 )
@@ -283,9 +283,16 @@ class Records:
         with self._database.read() as connection:
             return _receipt(connection, identity, "key", key)
 
-    def learnt_from(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> list[Record]:
+    def learnt_from(
+        self, identity: Identity, thread_id: str, message_ids: Sequence[str], since: datetime | None
+    ) -> list[Record]:
         """See `MemoryStore.learnt_from`."""
-        values = {"tenant": identity.tenant, "thread": thread_id, "messages": json.dumps(list(message_ids))}
+        values = {
+            "tenant": identity.tenant,
+            "thread": thread_id,
+            "messages": json.dumps(list(message_ids)),
+            "since": 0 if since is None else micros(aware(since, "since")),
+        }
         with self._database.read() as connection:
             found = [
                 stored.record

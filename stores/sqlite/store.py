@@ -260,8 +260,10 @@ class SqliteStore(MemoryStore):
     def receipt_of(self, identity: Identity, key: str) -> Receipt | None:
         return self._records.receipt_of(identity, key)
 
-    def learnt_from(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> list[Record]:
-        return self._records.learnt_from(identity, thread_id, message_ids)
+    def learnt_from(
+        self, identity: Identity, thread_id: str, message_ids: Sequence[str], *, since: datetime | None = None
+    ) -> list[Record]:
+        return self._records.learnt_from(identity, thread_id, message_ids, since)
 
     def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
         return self._records.receipts(identity, record_id)

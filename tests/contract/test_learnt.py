@@ -1,5 +1,7 @@
 """What every backend promises about what has been learnt from a message, and what was decided under a key."""
 
+from datetime import timedelta
+
 from support.records import create, learnt, said_by
 
 from everthread import Identity
@@ -19,6 +21,8 @@ def test_what_was_learnt_from_a_message_is_found_whatever_became_of_it(
     found = store.learnt_from(ana, "t1", ["m2"])
     assert [(record.id, record.status) for record in found] == [(kept.id, "active"), (ended.id, "archived")]
     assert store.learnt_from(ana, "t1", []) == []
+    assert store.learnt_from(ana, "t1", ["m2"], since=found[1].recorded_at) == found[1:]
+    assert store.learnt_from(ana, "t1", ["m2"], since=found[1].recorded_at + timedelta(seconds=1)) == []
     assert store.learnt_from(ben, "t1", ["m1", "m2"]) == []
 
 
