@@ -149,11 +149,11 @@ class _Export:
 
     def _erased_records(self) -> int:
         """How many records of this user were erased. What they said is not known any more."""
-        found, after = 0, 0
-        while events := self._store.events(self._owner, after, limit=PAGE):
-            found += sum(event.kind == "memory.erased" for event in events)
-            after = events[-1].cursor
-        return found
+        found, after = set[str](), 0
+        while page := self._store.audit(self._owner, action="erase", after=after, limit=PAGE):
+            found.update(id for entry in page for id in entry.detail.get("records", ()))
+            after = page[-1].seq
+        return len(found)
 
     def _entries(self, snapshot: Snapshot, *types: str) -> Iterator[Entry]:
         """What is exported, in the order of the file; of these types alone, if any are named."""

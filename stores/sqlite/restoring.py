@@ -59,7 +59,11 @@ KEYS = {
     "jobs": "tenant = :tenant AND user = :user AND key = :key",
 }
 """Where a second id is given out once."""
-GONE = "SELECT record_id FROM outbox WHERE tenant = ? AND kind = 'memory.erased'"
+GONE = """
+SELECT audit_records.record_id FROM audit_records CROSS JOIN audit ON audit.seq = audit_records.seq
+WHERE audit_records.record_id IN (SELECT value FROM json_each(?)) AND audit.tenant = ? AND audit.action = 'erase'
+"""
+"""Which of these records were erased, by the log."""
 
 
 class Pack(NamedTuple):
@@ -106,16 +110,17 @@ class Restoring:
     def restore(self, identity: Identity, entries: Sequence[Sequence[Row]], *, dry_run: bool) -> list[Outcome]:
         """See `Transfer.restore`."""
         packs = [_pack(entry) for entry in entries]
+        named = {id for pack in packs for id in _named(pack)}
         if dry_run:
             with self._transaction(dry_run) as connection:
-                run = _Run(connection, identity, self._clock())
+                run = _Run(connection, identity, self._clock(), named)
                 return [run.restore(pack) for pack in packs]
         with self._database.read() as connection:
-            look = _Run(connection, identity, self._clock())
+            look = _Run(connection, identity, self._clock(), named)
             fresh = [pack for pack in packs if look.outcome(pack) == "new"]
         ready = self._prepare(fresh)
         with self._transaction(dry_run) as connection:
-            run = _Run(connection, identity, self._clock())
+            run = _Run(connection, identity, self._clock(), named)
             outcomes = [run.restore(pack) for pack in packs]
             self._make_searchable(connection, identity, run, ready)
             outbox.append(
@@ -181,12 +186,13 @@ class _Undo(Exception):
 class _Run:
     """The writing of some entries on one connection."""
 
-    def __init__(self, connection: apsw.Connection, identity: Identity, now: datetime) -> None:
+    def __init__(self, connection: apsw.Connection, identity: Identity, now: datetime, named: set[str]) -> None:
         self._connection = connection
         self._identity = identity
         self._now = now
         self._key = key_of(connection)
-        self._gone = {str(id) for (id,) in connection.execute(GONE, (identity.tenant,))}
+        asked = (json.dumps(sorted(named)), identity.tenant)
+        self._gone = {str(id) for (id,) in connection.execute(GONE, asked)}
         self.records: list[Stored] = []
         """What was written, for the index and the outbox."""
         self.messages: list[tuple[int, str]] = []
@@ -337,6 +343,17 @@ def _pack(entry: Sequence[Row]) -> Pack:
     first, *others = entry
     history = [(row, Record.model_validate_json(str(row.values["body"]))) for row in others if row.table == "revisions"]
     return Pack(first, history, [row for row in others if row.table != "revisions"])
+
+
+def _named(pack: Pack) -> Iterator[str]:
+    """The records that an entry is, refers to or tells of."""
+    for _, record in pack.history:
+        yield record.id
+        yield from (relation.target for relation in record.relations)
+    for row in (pack.row, *pack.others):
+        if row.table == "receipts":
+            for decision in Receipt.model_validate_json(str(row.values["body"])).decisions:
+                yield from filter(None, (decision.record_id, decision.target))
 
 
 def _name(row: Row) -> str:
