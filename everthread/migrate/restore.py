@@ -19,11 +19,12 @@ from pydantic import AwareDatetime, ConfigDict, ValidationError
 
 from everthread.errors import AccessDenied, EverthreadError, StoreError, UsageError
 from everthread.migrate.report import RefusedCount
-from everthread.migrate.unproven import Refused, lowered
+from everthread.migrate.unproven import Export, Refused, lowered
 from everthread.stores.contract import MemoryStore
 from everthread.stores.export import FORMAT, VERSION, Seal
 from everthread.stores.identity import Frozen, Identity, Label, Scope, complaint
 from everthread.stores.portable import Owner, PortableEntry, read_entry
+from everthread.stores.record import now_utc
 from everthread.stores.transfer import Outcome, Row
 
 __all__ = ["Proof", "RestoreReport", "is_export", "restore"]
@@ -244,6 +245,10 @@ def _entries(file: BinaryIO) -> Iterator[PortableEntry]:
 def _check(store: MemoryStore, identity: Identity, header: Header, proof: Proof, *, as_is: bool, changed: bool) -> None:
     """Whether this identity may bring this back."""
     admin = "admin" in identity.roles
+    if header.at > now_utc():
+        raise UsageError(
+            f"it says that it was made on {header.at:%Y-%m-%d}, which is not yet; set the clock or export again"
+        )
     if header.tenant != identity.tenant:
         raise UsageError(f"it is an export of tenant {header.tenant}, not of {identity.tenant}")
     if as_is and not admin:
@@ -291,6 +296,10 @@ class _Restoring:
         self._count(doubtful, ["there" if outcome == "there" else "erased" for outcome in here])
 
     def _keep(self, open_: Sequence[PortableEntry]) -> None:
+        if self._proof == "sealed":
+            # what is not waiting here any more was done
+            self._count(jobs := [entry for entry in open_ if entry.type == "job"], ["there"] * len(jobs))
+            open_ = [entry for entry in open_ if entry.type != "job"]
         if self._proof != "none":
             self._count(open_, self._write([entry.rows(self._owner) for entry in open_]))
             return
@@ -301,7 +310,8 @@ class _Restoring:
 
     def _keep_lowered(self, entries: Sequence[PortableEntry]) -> None:
         """Write what nothing proves, as far as that goes."""
-        judged = [(entry, lowered(entry, self._identity, self._owner, self._header.id)) for entry in entries]
+        export = Export(self._header.id, self._header.at)
+        judged = [(entry, lowered(entry, self._identity, self._owner, export)) for entry in entries]
         taken = [(entry, found) for entry, found in judged if not isinstance(found, Refused)]
         self._refused.update(found for _, found in judged if isinstance(found, Refused))
         outcomes = self._write([found.rows for _, found in taken])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from everthread.stores.portable import Kept, Owner, PortableEntry, Revision, rec
 from everthread.stores.record import Authority, Decision, Provenance, Receipt, Record
 from everthread.stores.transfer import Row
 
-__all__ = ["Lowered", "Refused", "lowered"]
+__all__ = ["Export", "Lowered", "Refused", "lowered"]
 
 HIGHEST = Authority.USER_IMPLIED
 """No import without proof outranks what a user says here."""
@@ -46,7 +47,16 @@ class Lowered(NamedTuple):
     """Whether it waits for review, and did not in the file."""
 
 
-def lowered(entry: PortableEntry, identity: Identity, owner: Owner, export: str) -> Lowered | Refused:
+class Export(NamedTuple):
+    """What an export says of itself."""
+
+    id: str
+    """Its id."""
+    at: datetime
+    """When it was made."""
+
+
+def lowered(entry: PortableEntry, identity: Identity, owner: Owner, export: Export) -> Lowered | Refused:
     """An entry of an export that nothing proves, or why it is refused. The same entry always becomes the same rows."""
     if entry.type in STEERING:
         return Refused(f"unproven-{entry.type}", STEERING[entry.type])
@@ -66,12 +76,14 @@ def _as_of_a_file(row: Row) -> Row:
     return row._replace(values={**row.values, "source": "file" if source in ("user", "tool") else source})
 
 
-def _record(entry: Kept, identity: Identity, owner: Owner, export: str) -> Lowered | Refused:
+def _record(entry: Kept, identity: Identity, owner: Owner, export: Export) -> Lowered | Refused:
     history = entry.history()
     for revision in history:
         scope = revision.record.scope
         if scope.owner != "session" and (scope.owner, scope.owner_id) not in owners_of(identity):
             return Refused("other-scope", "it is not this user's, or of a project or team that the user is in here")
+        if max(revision.record.recorded_at, revision.record.provenance.observed_at) > export.at:
+            return Refused("later-than-export", "it says that it was learnt after the export was made")
         unfit = _unfit(_texts(revision.record))
         if unfit is not None and unfit.rule != "order":
             return unfit
@@ -79,7 +91,7 @@ def _record(entry: Kept, identity: Identity, owner: Owner, export: str) -> Lower
     in_use = newest.status in ("active", "contested")
     ordering = any(_unfit(_texts(revision.record)) is not None for revision in history)
     waits = in_use and (newest.scope.owner not in ("user", "session") or ordering)
-    receipt = _receipt(entry, newest, export, waits)
+    receipt = _receipt(entry, newest, export.id, waits)
     taken = [
         Revision(
             _believed(each.record, waits=waits and each is history[-1]), owner.user, receipt.id, each.change_reason

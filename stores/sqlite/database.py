@@ -204,9 +204,12 @@ class Database:
             try:
                 connection.execute("BEGIN")
                 yield connection
+            except apsw.ConnectionClosedError as error:
+                raise UsageError(f"{self.path} was closed while it was being read; read it to its end first") from error
             finally:
-                self._open.remove(connection)
                 connection.close()
+                with self._writing:
+                    self._open = [each for each in self._open if each is not connection]
 
     @contextmanager
     def write(self) -> Iterator[apsw.Connection]:

@@ -232,6 +232,24 @@ def test_the_store_can_be_used_while_lines_are_taken(full: MemoryStore) -> None:
     assert "written meanwhile" not in "".join(lines)
 
 
+def test_a_store_that_is_closed_while_lines_are_taken_says_so(reopen: Any) -> None:
+    store = reopen()
+    fill(store)
+    lines = store.export(ANA)
+    next(lines)
+    store.close()
+    with pytest.raises(UsageError, match="closed"):
+        list(lines)
+
+
+def test_lines_that_nobody_takes_leave_nothing_open(store: MemoryStore) -> None:
+    fill(store)
+    lines: Any = store.export(ANA)
+    next(lines)
+    lines.close()
+    assert store.records(ANA) != []
+
+
 # ----------------------------------------------------------------------------------------------------------- Markdown
 
 HOSTILE = (

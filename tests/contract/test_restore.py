@@ -6,18 +6,21 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from support.full import ANA, BEN, STATUSES, fill, other_users
 from support.records import NOON, keep, learnt, said_by, write
 
+from contract.test_random_histories import PEOPLE, act
 from everthread import Authority, Evidence, Identity, Record, Scope
 from everthread.errors import AccessDenied, StoreError, UsageError
 from everthread.migrate import is_export, restore
 from everthread.stores import MemoryStore
 from everthread.stores.export import as_line
 from everthread.stores.record import Change, Selection
+from everthread.stores.transfer import copy
 
 ADMIN = ANA.model_copy(update={"roles": frozenset({"admin", "curator"})})
 Line = dict[str, Any]
@@ -196,6 +199,44 @@ def test_what_has_gone_on_since_is_not_set_back(full: MemoryStore, file: Path) -
     assert [each.statement for each in full.history(ANA, record.id)] == ["Ana likes tea", "Ana likes green tea"]
 
 
+def test_work_that_was_done_since_is_not_done_again(full: MemoryStore, file: Path) -> None:
+    full.jobs.enqueue(ANA, "later", {"thread_id": "t2"})
+    export_to(file, full)
+    assert full.jobs.drain({"later": lambda job: None}) == 2
+    report = restore(full, file, ANA)
+    assert (report.proof, report.there["job"]) == ("sealed", 2)
+    assert full.jobs.waiting(["later"]) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_users_did_comes_back_byte_for_byte(open_empty: Any, tmp_path: Path, seed: int) -> None:
+    chance = Random(seed)
+    with (
+        open_empty(embedder="none", synchronous="OFF") as first,
+        open_empty(embedder="none", synchronous="OFF") as second,
+        open_empty(embedder="none", synchronous="OFF") as third,
+    ):
+        for _ in range(150):
+            try:
+                act(chance, first, chance.choice(PEOPLE))
+            except (AccessDenied, UsageError):
+                pass
+        for who in PEOPLE:
+            admin = who.model_copy(update={"roles": frozenset({"admin"})})
+            file = export_to(tmp_path / who.user, first, admin)
+            restore(second, file, admin, as_is=True)
+            assert lines_of(second, admin) == lines_of(first, admin)
+        assert [finding for finding in second.doctor() if not finding.ok] == []
+        copy(first, third)
+        for who in PEOPLE:
+            assert lines_of(third, who) == lines_of(first, who)
+            question = "thing of 7"
+            assert third.recall(who, question, limit=50) == first.recall(who, question, limit=50)
+            assert [hit.record_id for hit in second.recall(who, question, limit=50).hits] == [
+                hit.record_id for hit in first.recall(who, question, limit=50).hits
+            ]
+
+
 def test_a_conflict_is_named_and_left_alone(full: MemoryStore, other: MemoryStore, file: Path) -> None:
     (mine,) = keep(full, ANA, learnt("Ana likes tea"))
     (theirs,) = keep(other, ANA, learnt("Ana likes coffee", id=mine.id))
@@ -356,6 +397,22 @@ def test_a_seal_of_another_store_is_none(full: MemoryStore, other: MemoryStore, 
     export_to(file, full)
     edit(file, lambda line: line | {"store": other.transfer.id()} if line["type"] == "export" else line)
     assert restore(other, file, ANA).proof == "none"
+
+
+def test_a_forged_time_is_refused(full: MemoryStore, other: MemoryStore, file: Path) -> None:
+    (record,) = keep(full, ANA, learnt("placeholder"))
+    export_to(file, full)
+
+    def forge(revision: Line) -> None:
+        if revision["id"] == record.id:
+            revision["recorded_at"] = "2999-01-01T00:00:00.000000+00:00"
+
+    report = restore(other, edit(file, in_record(forge)), ANA)
+    assert "later-than-export" in {each.rule for each in report.refused}
+    assert other.record(ANA, record.id) is None
+    edit(file, lambda line: line | {"at": "2999-01-02T00:00:00.000000+00:00"} if line["type"] == "export" else line)
+    with pytest.raises(UsageError, match="which is not yet"):
+        restore(other, file, ANA)
 
 
 @pytest.mark.parametrize(
