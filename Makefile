@@ -26,6 +26,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python -m benchmarks.stores
+	$(BIN)/python -m benchmarks.writing
 	@if [ -n "$(DATA)" ]; then $(BIN)/python benchmarks/recall.py --data $(DATA); \
 	else echo "recall and ingest figures need data: make bench DATA=path/to/data"; fi
 

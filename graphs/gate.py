@@ -6,7 +6,6 @@ replays an old one; and it runs after the input was written.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from pydantic import BaseModel
 
 from everthread.errors import UsageError
 from everthread.graphs.soundness import check, keeps_threads
+from everthread.stores.aside import aside
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext, memory_context
 
@@ -103,7 +103,7 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 async for part in parts:
                     yield part
             return
-        await asyncio.to_thread(entry.bind)
+        await aside(entry.bind)
         async with entry.ahold():
             config = unmirrored(config, entry.given)
             options["context"] = entry.context_at(await entry.amoment())
@@ -127,7 +127,7 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """As LangGraph's, holding the thread."""
         entry = self._entry(config, None)
         if entry and self.whose:
-            await asyncio.to_thread(entry.bind)
+            await aside(entry.bind)
         async with entry.ahold() if entry else nullcontext():
             return await super().abulk_update_state(config, supersteps)
 

@@ -6,7 +6,6 @@ has the model's error raised at that place), and returns its update. The two dri
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -19,6 +18,7 @@ from langgraph.types import Command
 
 from everthread.errors import UsageError
 from everthread.nodes.state import MemoryState, MemoryUpdate, NodeInput
+from everthread.stores.aside import aside
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, Memory, MemoryContext, identity_from, memory_context
 
@@ -123,14 +123,14 @@ async def adrive(steps: Generator[Ask, Any, Any]) -> Any:
             result.append(done.value)
             return ended
 
-    ask = await asyncio.to_thread(advance, next, steps)
+    ask = await aside(advance, next, steps)
     while ask is not ended:
         try:
             reply = await ask.model.ainvoke(ask.messages)
         except Exception as error:  # as above: the step decides
-            ask = await asyncio.to_thread(advance, steps.throw, error)
+            ask = await aside(advance, steps.throw, error)
         else:
-            ask = await asyncio.to_thread(advance, steps.send, reply)
+            ask = await aside(advance, steps.send, reply)
     return result[0]
 
 

@@ -13,7 +13,6 @@ Everything else a tool keeps goes to a place of this tenant and user alone, so t
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
@@ -36,6 +35,7 @@ from pydantic import ValidationError
 
 from everthread.errors import AccessDenied, UsageError
 from everthread.stores.access import unfit
+from everthread.stores.aside import aside
 from everthread.stores.filters import matches
 from everthread.stores.identity import NAMESPACE_ROOT, Identity, Scope, complaint, encode_label, owners_of, within_holds
 from everthread.stores.item_ops import checked
@@ -105,7 +105,7 @@ class BoundStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """`batch`, without blocking the event loop."""
-        return await asyncio.to_thread(self.batch, list(ops))
+        return await aside(self.batch, list(ops))
 
     # ---------------------------------------------------------------------------------------------------------- items
 

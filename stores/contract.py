@@ -10,7 +10,6 @@ inside the query, and what an identity may not read does not exist for it.
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 from langgraph.store.base import BaseStore
 from pydantic import AwareDatetime, Field
 
+from everthread.stores.aside import aside
 from everthread.stores.identity import Frozen, Identity, Label, Memory, Scope
 from everthread.stores.jobs import Handlers, Job, JobInfo, Jobs, JobStatus
 from everthread.stores.record import Change, ErasureReceipt, Evidence, Recall, Receipt, Record, Selection, Status
@@ -684,15 +684,15 @@ class MemoryStore(BaseStore):
         self, identity: Identity, changes: Sequence[Change], *, key: str, thread_id: str | None = None
     ) -> Receipt:
         """`commit`, without blocking the event loop."""
-        return await asyncio.to_thread(self.commit, identity, changes, key=key, thread_id=thread_id)
+        return await aside(self.commit, identity, changes, key=key, thread_id=thread_id)
 
     async def arecall(self, identity: Identity, query: str, **options: Any) -> Recall:
         """`recall`, without blocking the event loop."""
-        return await asyncio.to_thread(lambda: self.recall(identity, query, **options))
+        return await aside(lambda: self.recall(identity, query, **options))
 
     async def aerase(self, identity: Identity, selection: Selection, *, reason: str, **options: Any) -> ErasureReceipt:
         """`erase`, without blocking the event loop."""
-        return await asyncio.to_thread(lambda: self.erase(identity, selection, reason=reason, **options))
+        return await aside(lambda: self.erase(identity, selection, reason=reason, **options))
 
     def __enter__(self) -> Self:
         return self
@@ -708,4 +708,4 @@ class MemoryStore(BaseStore):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.close)
+        await aside(self.close)

@@ -6,7 +6,6 @@ are embedded first; then everything happens in one transaction, and a batch that
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -28,6 +27,7 @@ from langgraph.store.base import (
     TTLConfig,
 )
 
+from everthread.stores.aside import aside
 from everthread.stores.filters import matches
 from everthread.stores.item_ops import Batch, checked
 from everthread.stores.namespaces import Namespace, listed
@@ -170,7 +170,7 @@ class Items:
         """`batch` without blocking the event loop; the embedder's own asynchronous methods are used."""
         batch = checked(ops)
         embedded = await self._vectors.aembed(batch) if self._vectors else None
-        return await asyncio.to_thread(self._run, batch, embedded)
+        return await aside(self._run, batch, embedded)
 
     def sweep_ttl(self) -> int:
         """Delete what has expired, vectors included; returns how many items that were."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, Op, Result, TTLConfig
 
+from everthread.stores.aside import aside
 from everthread.stores.contract import (
     READABLE,
     AuditEntry,
@@ -155,7 +155,7 @@ class SqliteStore(MemoryStore):
         """`batch`, without blocking the event loop."""
         listed = list(ops)
         if any(map(is_ours, listed)):
-            return await asyncio.to_thread(self.batch, listed)
+            return await aside(self.batch, listed)
         return await self._items.abatch(listed)
 
     @property

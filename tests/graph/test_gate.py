@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from typing_extensions import TypedDict
 from everthread import Identity, MemoryContext, MemoryState
 from everthread.errors import AccessDenied, Conflict, StoreError, UsageError
 from everthread.graphs.gate import GatedGraph, MemoryGraph, at_time, gate
+from everthread.nodes import Extract
 from everthread.stores import MemoryStore, SqliteStore, open_checkpointer, open_store
 from everthread.stores.checkpoints import Saver
 
@@ -651,3 +653,36 @@ def test_a_child_run_on_its_own_thread_enters_by_the_gate(saver: Saver, store: M
     assert [said(graph, "t"), said(child, "child")] == [["one", "noted"], ["do this", "noted"]]
     assert isinstance(store, SqliteStore)
     assert sorted(each.thread_id for each in store.transcripts.threads(ana)) == ["child", "t"]
+
+
+async def test_synchronous_runs_that_wait_do_not_starve_the_run_that_they_wait_for(
+    saver: Saver, store: MemoryStore, ana: Identity
+) -> None:
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    entered, go_on, blocking = asyncio.Event(), asyncio.Event(), threading.Event()
+
+    async def slowly(state: MemoryState) -> dict[str, Any]:
+        entered.set()
+        await go_on.wait()
+        return echo(state)
+
+    builder = echo_graph(RunnableLambda(echo, slowly))
+    builder.add_node("extract", Extract())
+    builder.add_edge("echo", "extract")
+    graph = gate(StateGraph.compile(builder, checkpointer=saver, store=store), timeout=10.0)
+
+    def wait_for_it() -> Any:
+        blocking.set()
+        return graph.invoke(say("second", "u2"), on("t"), context=ana)
+
+    first = asyncio.create_task(graph.ainvoke(say("I prefer short reports.", "u1"), on("t"), context=ana))
+    await entered.wait()
+    # The only thread of the loop's own pool now waits for the first run.
+    second = asyncio.create_task(asyncio.to_thread(wait_for_it))
+    while not blocking.is_set():
+        await asyncio.sleep(0.01)
+    go_on.set()
+    await first
+    await second
+    assert said(graph, "t") == ["I prefer short reports.", "re: I prefer short reports.", "second", "re: second"]
+    assert [record.statement for record in store.records(ana)] == ["The user prefers short reports."]
