@@ -397,7 +397,7 @@ def not_in_source(candidate: Candidate, ground: Ground) -> Verdict:
 
 def asked_once(candidate: Candidate, ground: Ground) -> Verdict:
     """ "Can you use bullet points?" is done once; whether it is meant for every time, nobody has said (R101, R167)."""
-    if candidate.kind != "prospective" and _all_said(candidate, ground, wording.is_request):
+    if candidate.kind != "prospective" and _all_said(candidate, ground, _asks_once):
         return "it was asked for once, not for every time"
     return None
 
@@ -545,6 +545,10 @@ def _all_said(candidate: Candidate, ground: Ground, test: Callable[[str], bool])
         for sentence in ground.sentences[position]
     ]
     return bool(said) and all(map(test, said))
+
+
+def _asks_once(sentence: str) -> bool:
+    return wording.is_request(sentence) and not wording.is_lasting(sentence)
 
 
 def _only_asks(sentence: str) -> bool:

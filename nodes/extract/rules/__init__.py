@@ -103,7 +103,9 @@ def _is_loose(sketch: Sketch) -> bool:
 _HEADING = re.compile(
     r"\b(?:my|house|our team'?s?) (?:[\w-]+ )?(?:preferences?|habits?|rules?|style|likes)\b"
     r"|\bhow i (?:like|want|prefer|work)\b"
-    r"|\bi (?:like|want|prefer) (?:things|it|to work)\b|我的?(?:\w{0,4})(?:习惯|偏好|喜好|要求|规矩)",
+    r"|\bi (?:like|want|prefer) (?:things|it|to work)\b|(?:more|another) preference\b"
+    r"|我的?(?:\w{0,4})(?:习惯|偏好|喜好|要求|规矩)|(?:补充|还有|另外|再加|说)[^:：]{0,6}(?:习惯|偏好"
+    r"|喜好|要求|规矩)",
     re.IGNORECASE,
 )
 
@@ -118,7 +120,13 @@ def _listed(found: list[str]) -> frozenset[int]:
         ),
         None,
     )
-    return frozenset() if heading is None else frozenset(range(heading + 1, len(found)))
+    under = frozenset() if heading is None else frozenset(range(heading + 1, len(found)))
+    headed = (n for n, each in enumerate(found) if (head := _HEAD.match(each)) and _HEADING.search(simplified(head[1])))
+    return under | frozenset(headed)
+
+
+_HEAD = re.compile(r"([^:：]{2,40})[:：]\s*\S")
+"""A heading and what it stands over, in one sentence: "One more preference: no lists"."""
 
 
 def _replaced(sketch: Sketch, window: Window) -> tuple[int, Record] | None:

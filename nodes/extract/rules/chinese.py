@@ -20,9 +20,12 @@ from everthread.nodes.extract.rules.chinese_forms import (
     IMPERATIVE,
     IS,
     IS_WHAT,
+    LIKE_THIS,
+    NEVER_AGAIN,
     NICKNAME,
     NO_MORE,
     NOT_OTHER,
+    OF_TROUBLE,
     OPENING,
     PREDICATES,
     PREFER,
@@ -36,11 +39,14 @@ from everthread.nodes.extract.rules.chinese_forms import (
     SCHEDULE,
     SHORT_LIVED,
     STANDING,
+    STANDING_AMID,
     STANDING_LATE,
     SWAP,
     SWAP_BACK,
     TASTE,
+    TEAM,
     TO_DO,
+    TOPIC_FIRST,
     TRAILING,
     USES,
     WE,
@@ -88,17 +94,24 @@ def _read(sentence: str, said_at: datetime, project: str | None, *, listed: bool
     if reminder:
         return _reminders(reminder, said_at)
     asked = REMEMBER.sub("", clause)
+    weak = re.match(r"(?:请|麻烦|你|您)*(?:别忘了|别忘记|请注意|记得)", clause)
     explicit = asked != clause
     clause = asked.strip()
     if wording.is_guess(clause) or wording.is_reported(clause) or wording.is_past(clause):
         return []
-    asks = wording.is_question(sentence)
+    asks = wording.is_question(sentence) and not (wording.is_request(sentence) and wording.is_lasting(sentence))
     found = [] if asks else _retraction(clause, project) or _one(clause, project, listed=listed)
     if not found or any(sketch.retracts or (sketch.replaces and not sketch.subject) for sketch in found):
         found = _by_parts(clause, project, listed=listed) or found
+    if weak and not _SAYS_WHOSE.search(clause):
+        return found
     if not found and not asks and explicit and len(clause) > 2:
         found = [_told_to_keep(clause, project)]
     return [sketch._replace(corrects=True) if corrects and not sketch.retracts else sketch for sketch in found]
+
+
+_SAYS_WHOSE = re.compile(r"我|咱|项目|团队|公司|客户|必须|都要|一律|每[天周月次]|\d")
+"""What makes "don't forget" more than a saying."""
 
 
 def _bare(clause: str) -> str:
@@ -225,6 +238,12 @@ def _short_lived(clause: str, project: str | None) -> list[Sketch]:
 
 
 def _standing(clause: str, project: str | None) -> list[Sketch]:
+    again = NEVER_AGAIN.match(clause) or LIKE_THIS.match(clause)
+    if again and not re.search(r"这个|那个|这里|那里|上面", again["what"]):
+        return [_wished(again["what"], project)]
+    amid = STANDING_AMID.match(clause)
+    if amid:
+        return [_wished(clause, project)]
     match = STANDING.match(clause) or STANDING_LATE.match(clause)
     if match is None:
         return []
@@ -240,7 +259,7 @@ def _standing(clause: str, project: str | None) -> list[Sketch]:
     called = next((sketch for sketch in _about_user(what, project) if sketch.predicate == "wants to be called"), None)
     if called:
         return [called]
-    if not IMPERATIVE.search(what) or re.match(r"我(?!的)|你(?!给|在)|他|她|它|大家", what):
+    if OF_TROUBLE.search(what) or not IMPERATIVE.search(what) or re.match(r"我(?!的)|你(?!给|在)|他|她|它|大家", what):
         return []
     return [_wished(what, project)]
 
@@ -264,6 +283,9 @@ def _as_a_rule(clause: str, project: str | None) -> list[Sketch]:
 
 
 def _preferred(clause: str, project: str | None) -> list[Sketch]:
+    first = TOPIC_FIRST.match(clause)
+    if first and not EMPTY_OBJECT.match(first["what"]) and _is_lasting_taste(first["what"]):
+        clause = f"我喜欢{first['thing']}{first['what']}"
     rather = RATHER.match(clause)
     match = rather or PREFER.match(clause)
     if match is None:
@@ -374,7 +396,7 @@ def _about_project(clause: str, project: str | None) -> list[Sketch]:
                 owner="project",
             )
         ]
-    match = SCHEDULE.match(clause)
+    match = SCHEDULE.match(clause) or TEAM.match(clause)
     if match:
         return [Sketch(statement, "a fact about the project", owner="project")]
     match = next((found for form in USES if (found := form.match(REASON.sub("", clause)))), None)
@@ -399,7 +421,7 @@ def _is_lasting_choice(clause: str) -> bool:
     """A decision about how the project is done, or one with its reason."""
     return bool(
         technology(clause)
-        or re.search(r"因为|由于|理由|用|采用|迁移|改成|换成|支持|放弃|部署|拆分|合并到|发布", clause)
+        or re.search(r"因为|由于|理由|用|采用|迁移|迁到|换到|切到|改成|换成|支持|放弃|部署|拆分|合并到|发布", clause)
     )
 
 

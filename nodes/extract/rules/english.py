@@ -24,9 +24,11 @@ from everthread.nodes.extract.rules.english_forms import (
     IS,
     NICKNAME,
     NO_LONGER,
+    NO_MORE,
     NOT_ANY_MORE,
     NOT_OLD,
     OPENING,
+    OURS,
     OVER,
     OVER_TO,
     PREFER,
@@ -70,14 +72,17 @@ def read(sentence: str, said_at: datetime, project: str | None, *, listed: bool 
     clause = asked.strip()
     if wording.is_guess(clause) or wording.is_reported(clause) or wording.is_past(clause):
         return []
-    asks = wording.is_question(sentence)
+    asks = wording.is_question(sentence) and not (wording.is_request(sentence) and wording.is_lasting(sentence))
     if asks and not wording.tells(sentence):
         return []
     found: list[Sketch] = [] if asks else _said(clause, project, corrects=corrects, listed=listed)
     if not found:
         parts = [_bare(CORRECTION.sub("", part)) for part in wording.clauses(clause)]
         told = parts[:-1] if asks else parts
-        if len(parts) > 1:
+        headed = _HEADED.match(clause)
+        if headed and not _HANDS_OVER.search(headed["head"]):
+            parts = told = [_bare(headed["tail"])]
+        if len(parts) > 1 or headed:
             found = [
                 sketch
                 for part in told
@@ -95,6 +100,16 @@ def _bare(clause: str) -> str:
     return TRAILING.sub("", stripped) or stripped
 
 
+_HEADED = re.compile(
+    r"^(?P<head>\S+(?: \S+){1,6}):\s+(?P<tail>(?:i|i'm|we|my|our|please|always|never|no)\b.+)$", re.IGNORECASE
+)
+_HANDS_OVER = re.compile(
+    r"\b(?:title|subject|bio|text|message|e-?mail|caption|headline|example|prompt|lyrics|quote|line"
+    r"|sentence|input|output|post|tweet|story|letter|poem|slogan|script|dialogue|essay|name|character"
+    r"|persona|client|customer|user|agent|speaker|following|below|one|about|from|by|for)$",
+    re.IGNORECASE,
+)
+"""What stands before a colon when the words after it are somebody else's, or a text to work on."""
 _SHORTHAND = (
     (re.compile(r"\bi(?:am|m)\b(?!\w)(?!\.)", re.IGNORECASE), "I'm"),
     (re.compile(r"\bive\b", re.IGNORECASE), "I've"),
@@ -218,6 +233,9 @@ def _standing(clause: str, project: str | None) -> list[Sketch]:
     wish = WISH.match(clause)
     if wish:
         return [_wished(wish["what"], project)]
+    no_more = NO_MORE.match(clause)
+    if no_more and not _OF_THIS.search(no_more["what"]):
+        return [_wished(no_more["what"], project)]
     match = STANDING.match(clause)
     if match is None:
         return []
@@ -258,6 +276,8 @@ def _as_a_rule(clause: str, project: str | None) -> list[Sketch]:
     if does is None:
         return []
     said = does["what"] or does["every"] or does["off"]
+    if re.search(r"\b(?:it|this|that|them|these|those)\b(?! is\b)", said, re.IGNORECASE):
+        return []
     return [
         Sketch(f"{third_person(clause)}.", "a habit of the user", subject="user", predicate="as a rule", value=said)
     ]
@@ -322,9 +342,9 @@ def _about_user(clause: str, project: str | None) -> list[Sketch]:
 
 
 _OF_THE_MOMENT = re.compile(
-    r"\b(?:this|that|these|those|it|them|their|him|her|his|he|she|they|your|you|what|how|thought"
-    r"|idea|color|colour)\b|^(?:the|to|a lot|having|being"
-    r"|seeing|making|getting|entering|finding|sharing|hearing)\b| - ",
+    r"\b(?:this|that|these|those|it|them|their|him|her|his|he|she|they|your|you|what|how|thought|idea"
+    r"|color|colour)\b|^(?:the|to|a lot|having|being|seeing|making|getting|entering|finding|sharing"
+    r"|hearing)\b| - ",
     re.IGNORECASE,
 )
 
@@ -360,6 +380,21 @@ def _about_project(clause: str, project: str | None) -> list[Sketch]:
                 subject=subject,
                 predicate=predicate,
                 value=value,
+                owner="project",
+            )
+        ]
+    match = OURS.match(clause)
+    if match:
+        what, value = (match["what"] or "").lower(), match["value"] or match["kind"]
+        found = technology(value)
+        predicate = found.category if found else CANONICAL.get(what, what)
+        return [
+            Sketch(
+                statement,
+                "a fact about the project",
+                subject=subject if what else None,
+                predicate=predicate if what else None,
+                value=(found.name if found else value) if what else None,
                 owner="project",
             )
         ]
@@ -413,6 +448,8 @@ def _used(match: re.Match[str] | None) -> str | None:
     if match is None:
         return None
     groups = match.groupdict()
+    if groups.get("tech"):
+        return groups["tech"] if technology(groups["tech"]) else None
     used = groups.get("named") or groups.get("what") or ""
     says_much = groups.get("named") is None and re.match(PROJECT, match[0], re.IGNORECASE)
     return used if says_much or technology(used) or re.search(r"[A-Z0-9]", used) else None
@@ -420,16 +457,17 @@ def _used(match: re.Match[str] | None) -> str | None:
 
 _TO_LISTENER = re.compile(r"\b(?:you|your|yourself|you'?re|let'?s)\b", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(
-    rf"{_TO_LISTENER.pattern}|^(?:it'?s?|this|that|that'?s|these|those|there"
-    rf"|the [\w ]{{2,30}}? (?:should|must|will|has to|needs to|is an?)|the (?:story"
-    r"|hero|character|target|persona|essay|article|answer|output|response|text|question|example|reader|audience))\b",
+    rf"{_TO_LISTENER.pattern}|^(?:(?:all|every|each|any|no) \w+ (?:must|should|has to|have to)|it'?s?"
+    rf"|this|that|that'?s|these|those|there|the [\w ]{{2,30}}? (?:should|must|will|has to|needs to"
+    rf"|is an?)|the (?:story|hero|character|target|persona|essay|article|answer|output|response|text"
+    rf"|question|example|reader|audience))\b",
     re.IGNORECASE,
 )
 """Told to the listener, or about what is being written: said of this task, whatever "remember" it follows."""
 _CHOOSES = re.compile(
-    r"^(?:use|adopt|switch (?:over )?to|move (?:over )?to|migrate|standardi[sz]e|deploy"
-    r"|release|require|encrypt|version|store|split|drop"
-    r" support)\b(?! (?:this|that|these|those|it|them|our|my|the (?:rest|money|time))\b)",
+    r"^(?:use|adopt|switch (?:over )?to|move (?:over )?to|migrate|standardi[sz]e|deploy|release"
+    r"|require|encrypt|version|store|split|drop support)\b(?! (?:this|that|these|those|it|them|our|my"
+    r"|the (?:rest|money|time))\b)",
     re.IGNORECASE,
 )
 
@@ -474,11 +512,10 @@ def _of_project(clause: str, project: str | None) -> str:
 
 
 _PAST = frozenset(
-    "was were had did got made went took came saw knew thought found gave told became left "
-    "felt put brought began kept held wrote stood"
-    " heard let meant met ran paid sat spoke led grew lost fell sent built understood drew "
-    "broke spent cut rose drove bought wore chose"
-    " can could will would shall should may might must cannot".split()
+    "was were had did got made went took came saw knew thought found gave told became left felt put "
+    "brought began kept held wrote stood heard let meant met ran paid sat spoke led grew lost fell "
+    "sent built understood drew broke spent cut rose drove bought wore chose can could will would "
+    "shall should may might must cannot".split()
 )
 _BE = {
     "am": "is",
@@ -494,9 +531,8 @@ _BE = {
 }
 _SUBJECT = re.compile(
     r"\bI(?!\w)(?P<short>'m|'ve|'ll|'d|’m|’ve|’ll|’d)?(?P<adverbs>(?:\s+(?:also|always|usually"
-    r"|typically|normally|primarily"
-    r"|generally|never|really|only|just|still|mostly|mainly|often|much"
-    r"|strongly|currently|now|recently))*)(?:\s+(?P<verb>[a-z']+))?",
+    r"|typically|normally|primarily|actually|generally|never|really|only|just|still|mostly|mainly"
+    r"|often|much|strongly|currently|now|recently))*)(?:\s+(?P<verb>[a-z']+))?",
 )
 
 

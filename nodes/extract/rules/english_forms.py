@@ -24,7 +24,9 @@ __all__ = [
     "NOT_ANY_MORE",
     "NOT_OLD",
     "NO_LONGER",
+    "NO_MORE",
     "OPENING",
+    "OURS",
     "OVER",
     "OVER_TO",
     "PREFER",
@@ -46,36 +48,35 @@ __all__ = [
 ]
 
 OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|hi|hello|hey|well|so|also|and|but|oh|ah|um|right|great|nice|thanks|thank you|thx|ty|fyi|ps|p\.s"
-    r"|btw|by the way|by the by|(?:one|two|some|a few) (?:more |other |quick )?(?:things?|notes?"
-    r"|remarks?)|(?:a )?quick (?:one|note|thing)"
-    r"|anyway|anyways|for (?:your )?(?:context|reference|info(?:rmation)?)|some (?:context|background)"
-    r"|background|context|heads up"
-    r"|for the record|just so (?:you|u) know|note|note that|note for later|as i said|as (?:you"
-    r"|u) (?:may |might )?know|yes|yeah|yep|sure|cool"
-    r"|important|preferences?|reminder|update|ok cool|perfect|good|just|please note(?: that)?|(?:you"
-    r"|u) should know(?: that)?"
-    r"|to be clear|in case it (?:helps|matters)|since (?:you|u) asked)(?: there| again"
+    r"^(?:(?:ok(?:ay)?|hi|hello|hey|well|so|also|and|but|oh|ah|um|right|great|nice|thanks|thank you"
+    r"|thx|ty|fyi|ps|p\.s|btw|by the way|by the by|(?:one|two|some|a few) (?:more |other "
+    r"|quick )?(?:things?|notes?|remarks?|preferences?|requests?|rules?)|(?:a )?quick (?:one|note"
+    r"|thing)|anyway|anyways|for (?:your )?(?:context|reference|info(?:rmation)?)|some (?:context"
+    r"|background)|background|context|heads up|for the record|just so (?:you|u) know|note|note that"
+    r"|note for later|as i said|as (?:you|u) (?:may |might )?know|yes|yeah|yep|sure|cool|important"
+    r"|preferences?|reminder|update|ok cool|perfect|good|just|please note(?: that)?|(?:you"
+    r"|u) should know(?: that)?|to be clear|in case it (?:helps|matters)|for future reference"
+    r"|for the future|yo|psst|listen|look|ah yes|oh yes|since (?:you|u) asked)(?: there| again"
     r"| before we (?:start|begin))?\s*(?:[,:.!—-]+\s*|\s)\s*)+",
     re.IGNORECASE,
 )
 CORRECTION = re.compile(
-    r"^(?:(?:(?:no|nope|wait|sorry)(?=\s*[,:;.—-])|oops|hmm|actually|correction"
-    r"|to correct myself|i (?:misspoke|made a mistake|was wrong|said .{1,30} but)|let me correct that"
-    r"|i meant(?: that| to say)?|that'?s (?:wrong|not right|incorrect))\s*[,:;.—-]*\s*)+",
+    r"^(?:(?:(?:no|nope|wait|sorry)(?=\s*[,:;.—-])|oops|hmm|actually|correction|to correct myself"
+    r"|i (?:misspoke|made a mistake|was wrong|said .{1,30} but)|let me correct that|i meant(?: that"
+    r"| to say)?|that'?s (?:wrong|not right|incorrect))\s*[,:;.—-]*\s*)+",
     re.IGNORECASE,
 )
 REMEMBER = re.compile(
     r"^(?:please |(?:can|could|would|will) you |pls )*(?:always )?(?:remember|keep in mind"
-    r"|bear in mind|(?:make|take) (?:a )?note"
-    r"|note down|note|don'?t forget|for your memory|add (?:this )?to (?:your )?memory"
-    r"|save(?: this)?(?: to (?:your )?memory)?|memori[sz]e)(?: for (?:later|next time|the future))?"
-    r"(?:\s*:\s*|\s+that\s+|,?\s+(?=(?:i|i'?m|my|we|our|the (?:project|team|repo|api)|this (?:project|repo))\b))",
+    r"|bear in mind|(?:make|take) (?:a )?note|note down|note|don'?t forget|for your memory"
+    r"|add (?:this )?to (?:your )?memory|save(?: this)?(?: to (?:your )?memory)?"
+    r"|memori[sz]e)(?: for (?:later|next time|the future))?(?:\s*:\s*|\s+that\s+|,?\s+(?=(?:i|i'?m|my"
+    r"|we|our|the (?:project|team|repo|api)|this (?:project|repo))\b))",
     re.IGNORECASE,
 )
 REMINDER = re.compile(
-    r"^(?:please |can you |could you )*(?:remind me|don'?t let me forget|remember|don'?t forget)\s+(?:to\s+)?"
-    r"(?P<what>(?!(?:what|where|who|how|why|which|whether|again)\b).+)$",
+    r"^(?:please |can you |could you )*(?:remind me|don'?t let me forget|remember"
+    r"|don'?t forget)\s+(?:to\s+)?(?P<what>(?!(?:what|where|who|how|why|which|whether|again)\b).+)$",
     re.IGNORECASE,
 )
 REMINDS = re.compile(
@@ -88,8 +89,7 @@ NOT_OLD = re.compile(r"^(?P<kept>.+?),? (?:and )?not (?P<old>[\w .+#-]{2,40})$",
 SWAP = (
     re.compile(
         r"^(?:it'?s|it is|it was|it should be|that should be"
-        r"|the [\w ]{2,30} is) not (?P<old>[^,]{1,60}),?;? (?:but|it'?s"
-        r"|it is) (?P<new>[^,]{1,60})$",
+        r"|the [\w ]{2,30} is) not (?P<old>[^,]{1,60}),?;? (?:but|it'?s|it is) (?P<new>[^,]{1,60})$",
         re.IGNORECASE,
     ),
     re.compile(r"^(?:it'?s|it is|that'?s|it should be) (?P<new>[^,]{1,60}),? not (?P<old>[^,]{1,60})$", re.IGNORECASE),
@@ -100,34 +100,34 @@ _FROM_NOW = (
     r"(?:from (?:now|here|this point) on(?:wards?)?(?: out| in)?|from here on out|going forwards?"
     r"|in (?:the )?future|by default|as a (?:general )?rule|in general|for all future \w+)"
 )
+_POLITE = r"(?:please |pls |and |but |(?:can|could|would|will) you )*"
 STANDING = re.compile(
-    rf"^(?:please |and |but )?(?:{_FROM_NOW}|generally|(?:every|each) time|every single time|at all times"
-    rf"|whenever (?:you|i) [^,]{{2,80}},|whenever you (?:answer|reply|write)|(?:(?:every|each|any) time"
-    rf"|if|when) (?:you|i) [^,]{{2,80}}, (?=(?:please |pls )?(?:always|never)\b))"
-    rf"\s*,?\s*(?P<what>.{{3,200}})$"
-    rf"|^(?P<always>(?:please |pls )?(?:always|never|don'?t ever) .{{3,200}})$"
-    rf"|^(?:please |pls )?(?P<late>.{{3,200}}?),? (?:{_FROM_NOW}|all the time|every (?:single )?time"
-    rf"|at all times|in (?:anything|everything|all) you \w+(?: for me)?)$",
+    rf"^{_POLITE}(?:{_FROM_NOW}|(?:make sure|ensure)(?: that)? (?=(?:all|every|each|any|your) )"
+    rf"|generally|(?:every|each) time|every single time|at all times|whenever (?:you"
+    rf"|i) [^,]{{2,80}}?(?:,|(?= (?:please|can you|could you|always|never) ))|whenever you (?:answer"
+    rf"|reply|write)|(?:(?:every|each|any) time|if|when) (?:you|i) [^,]{{2,80}}, (?=(?:please "
+    rf"|pls )?(?:always|never)\b))\s*,?\s*(?P<what>.{{3,200}})$|^{_POLITE}(?P<always>(?:always|never"
+    rf"|don'?t ever) .{{3,200}})$|^{_POLITE}(?P<late>.{{3,200}}?),? (?:{_FROM_NOW}|all the time|always"
+    rf"|every (?:single )?time|at all times|(?:whenever|every time|each time) (?:you|i) .{{3,80}}"
+    rf"|in (?:anything|everything|all) you \w+(?: for me)?)$",
     re.IGNORECASE,
 )
 """A wish for every time: the mark of it stands first, is "always" or "never", or stands last."""
 _ACTS = (
     r"answer|reply|respond|write|use|keep|call|give|show|explain|format|avoid|skip|include|add|put"
-    r"|start|end|begin|finish|make|send|ask|stop"
-    r"|speak|talk|prefer|run|commit|sign|address|refer|be|leave|omit|mention|create|need|tests?|name"
-    r"|prefix|number|sort|order|group|list"
-    r"|link|cite|quote|summari[sz]e|translate|check|lint|type|import|follow|stick|round|convert|state"
-    r"|store|save|book|schedule|set"
-    r"|apologi[sz]e|switch|assume|treat|return|log|document|comment|refactor|remove|delete|mark|wrap"
-    r"|indent|tell|wait|point|present|spell"
-    r"|suggest|offer|propose|recommend|read|open|close|push|pull|merge|squash|rebase|tag|deploy|mock"
-    r"|cc|bcc|copy|attach|double-check"
-    r"|verify|confirm|warn|remind|highlight|bold|capitali[sz]e|uppercase|lowercase|abbreviate|shorten"
-    r"|split|draft|prepare|measure|print"
+    r"|start|end|begin|finish|make|send|ask|stop|speak|talk|prefer|run|commit|sign|address|refer|be"
+    r"|leave|omit|mention|create|need|tests?|name|prefix|number|sort|order|group|list|link|cite|quote"
+    r"|summari[sz]e|translate|check|lint|type|import|follow|stick|round|convert|state|store|save|book"
+    r"|schedule|set|apologi[sz]e|switch|assume|treat|return|log|document|comment|refactor|remove"
+    r"|delete|mark|wrap|indent|tell|wait|point|present|spell|suggest|offer|propose|recommend|read|open"
+    r"|close|push|pull|merge|squash|rebase|tag|deploy|mock|cc|bcc|copy|attach|double-check|verify"
+    r"|confirm|warn|remind|highlight|bold|capitali[sz]e|uppercase|lowercase|abbreviate|shorten|split"
+    r"|draft|prepare|measure|print"
 )
 IMPERATIVE = re.compile(
     rf"^(?:please |pls |just |kindly |always |never |only |do not |don'?t |don'?t ever "
-    rf"|no )*(?:(?:{_ACTS})\b|no \w+|i(?:'?d)? (?:want|need|like|prefer)\b(?! to\b))",
+    rf"|no )*(?:(?:{_ACTS})\b|no \w+|(?:all|every|each|any) [\w ]{{2,40}}? you \w+ me\b"
+    rf"|i(?:'?d)? (?:want|need|like|prefer)\b(?! to\b))",
     re.IGNORECASE,
 )
 FOR_AGENT = re.compile(
@@ -137,11 +137,19 @@ FOR_AGENT = re.compile(
 """A bare "always" or "never" is often a saying ("never give up"): these are things that an agent does."""
 WISH = re.compile(
     r"^(?:i(?:'d| would) (?:rather|prefer|like|love|appreciate)(?: it)?(?: if)?|i (?:want|need|expect"
-    r"|prefer|like)|i'?d rather) (?:that )?(?:you|u)(?: (?:to|would|could))?"
-    r" (?P<what>(?:(?:always|never|not|didn'?t|don'?t|stop|avoid|only|first) ).{3,200})$",
+    r"|prefer|like)|i'?d rather) (?:that )?(?:you|u)(?: (?:to|would|could))? (?P<what>(?:(?:always"
+    r"|never|not|didn'?t|don'?t|stop|avoid|only|first) ).{3,200})$",
     re.IGNORECASE,
 )
 """A wish about what the agent does, with a word that makes it last."""
+NO_MORE = re.compile(
+    r"^(?:please |pls |can you |could you )*(?P<what>(?:(?:stop|quit) (?:using|adding|putting"
+    r"|calling me|saying|apologi[sz]ing|asking me|giving me|starting|ending|writing)|(?:don'?t"
+    r"|do not) call me|never again)\b(?!.*\b(?:function|script|file|class|button|page|server|tests?"
+    r"|endpoint|module|component|table|column|process|loop|job|service)\b).{0,120})$",
+    re.IGNORECASE,
+)
+"""To stop something that the agent does each time."""
 TENDENCY = re.compile(
     r"^i (?:generally|usually|typically|normally|always|tend to|mostly|in general"
     r"|never)(?: really)? (?P<verb>want|like|prefer|need|expect)(?! to\b) (?P<what>.{3,160})$"
@@ -151,76 +159,66 @@ TENDENCY = re.compile(
 )
 """What the user wants as a rule."""
 HABIT = re.compile(
-    r"^i (?:usually|normally|typically|always|generally|tend to|never|don'?t|do not) (?P<what>(?:start"
-    r"|finish|stop|leave|arrive|work|wake|get up|go to bed|go to the gym|commute|travel|fly|eat"
-    r"|have (?:lunch|dinner|breakfast)|take meetings|answer|read)\b.{3,120})$"
-    r"|^i (?P<every>(?!want|need|would|will|can|could|should|hope|plan|wish|have|had"
+    r"^i (?:usually|normally|typically|always|generally|tend to|never|only|don'?t"
+    r"|do not) (?P<what>(?:start|finish|stop|leave|arrive|work|wake|get up|go to bed|go to the gym"
+    r"|commute|travel|fly|eat|have (?:lunch|dinner|breakfast)|take meetings|answer|read)\b.{3,120})$"
+    r"|^i (?P<every>(?!want|need|would|will|can|could|should|hope|plan|wish|have|had|actually"
     r"|\w+ed\b)[a-z]+ .{2,80}? (?:every|each) (?:day|morning|evening|night|week|weekend|month|monday"
-    r"|tuesday|wednesday|thursday|friday|saturday|sunday)s?)$"
-    r"|^i (?:don'?t|do not|never) (?P<off>work(?: at all)? on (?:mon|tues|wednes|thurs|fri|satur|sun)days?.{0,60})$",
+    r"|tuesday|wednesday|thursday|friday|saturday|sunday)s?)$|^i (?:don'?t|do not"
+    r"|never) (?P<off>work(?: at all)? on (?:mon|tues|wednes|thurs|fri|satur|sun)days?.{0,60})$",
     re.IGNORECASE,
 )
 """What the user does as a rule."""
 SHORT_LIVED = re.compile(
-    r"^(?:please |let'?s |do not |don'?t |we don'?t need |i don'?t need |i prefer |i want "
-    r"|i'?d like |can you |could you |just )*(?:answer|reply|respond|write|use|keep|skip|no |do not|don'?t"
-    r"|avoid|leave|omit|create|add|run|tests?|make|i prefer|we don'?t need|i don'?t need|short|long)\b",
+    r"^(?:please |let'?s |do not |don'?t |we don'?t need |i don'?t need |i prefer |i want |i'?d like "
+    r"|can you |could you |just )*(?:answer|reply|respond|write|use|keep|skip|no |do not|don'?t|avoid"
+    r"|leave|omit|create|add|run|tests?|make|i prefer|we don'?t need|i don'?t need|short|long)\b",
     re.IGNORECASE,
 )
 NICKNAME = re.compile(
-    r"^(?:(?i:let'?s|we(?:'ll| will| can)|i(?:'ll| will)|please|from now on),?\s+)?(?i:call"
-    r"|refer to|name) (?P<what>it|this|that|(?:this|the|our|my)"
-    r" (?!.*\b(?:and|or|about|to|for|from|with"
+    r"^(?:(?i:let'?s|we(?:'ll| will| can)|i(?:'ll| will)|please|from now on),?\s+)?(?i:call|refer to"
+    r"|name) (?P<what>it|this|that|(?:this|the|our|my) (?!.*\b(?:and|or|about|to|for|from|with"
     r"|at)\b)[\w -]{2,40}?)(?: as)? (?P<name>[A-Z][\w-]*(?: [A-Z][\w-]*)?)(?P<tail> .*)?$"
 )
 
 EMPTY_OBJECT = re.compile(
-    r"^(?:this|that|these|those|it|them|your|you|how|what|when|where|the (?:idea|way|answer"
-    r"|look|first|second|last|new|other)|to (?:know|see|hear|ask)"
-    r"|ones?|number|#|both|neither|either|everything|something|nothing|option)\b",
+    r"^(?:this|that|these|those|it|them|your|you|how|what|when|where|the (?:idea|way|answer|look|first"
+    r"|second|last|new|other)|to (?:know|see|hear|ask)|ones?|number|#|both|neither|either|everything"
+    r"|something|nothing|option)\b",
     re.IGNORECASE,
 )
 ROLE = (
-    r"(?:engineer|developer|programmer|designer|manager|teacher|nurse|doctor|physician|lawyer"
-    r"|student|scientist|analyst|researcher"
-    r"|writer|journalist|architect|consultant|accountant|administrator|admin|director|founder"
-    r"|ceo|cto|lead|professor|lecturer"
-    r"|chef|pilot|photographer|musician|artist|electrician|plumber|mechanic|translator|editor"
-    r"|librarian|pharmacist|dentist"
-    r"|therapist|psychologist|biologist|chemist|physicist|mathematician|economist|statistician"
-    r"|historian|freelancer|intern"
-    r"|maintainer|sysadmin|dba|sre|product owner|scrum master|salesperson|recruiter|farmer"
-    r"|firefighter|paramedic|veterinarian|solicitor|barrister|surgeon|midwife|carpenter|welder|driver"
-    r"|baker|barista|bartender|waiter|waitress"
-    r"|cook|tailor|builder|contractor|freelance \w+|salesman|saleswoman|clerk|secretary|assistant"
-    r"|officer|marketer|trader|banker|actuary|auditor"
+    r"(?:engineer|developer|programmer|designer|manager|teacher|nurse|doctor|physician|lawyer|student"
+    r"|scientist|analyst|researcher|writer|journalist|architect|consultant|accountant|administrator"
+    r"|admin|director|founder|ceo|cto|lead|professor|lecturer|chef|pilot|photographer|musician|artist"
+    r"|electrician|plumber|mechanic|translator|editor|librarian|pharmacist|dentist|therapist"
+    r"|psychologist|biologist|chemist|physicist|mathematician|economist|statistician|historian"
+    r"|freelancer|intern|maintainer|sysadmin|dba|sre|product owner|scrum master|salesperson|recruiter"
+    r"|farmer|firefighter|paramedic|veterinarian|solicitor|barrister|surgeon|midwife|carpenter|welder"
+    r"|driver|baker|barista|bartender|waiter|waitress|cook|tailor|builder|contractor|freelance \w+"
+    r"|salesman|saleswoman|clerk|secretary|assistant|officer|marketer|trader|banker|actuary|auditor"
     r"|coach|trainer|tutor|principal|postdoc|undergrad(?:uate)?|phd (?:student|candidate)"
-    r"|grad(?:uate)? student|data engineer|tester|ux \w+"
-    r"|illustrator|animator|composer|singer|guitarist|producer|filmmaker|novelist|poet|blogger"
-    r"|copywriter|technician|geologist|astronomer"
+    r"|grad(?:uate)? student|data engineer|tester|ux \w+|illustrator|animator|composer|singer"
+    r"|guitarist|producer|filmmaker|novelist|poet|blogger|copywriter|technician|geologist|astronomer"
     r"|zoologist|botanist|ecologist|archaeologist|sociologist|anthropologist|linguist|neuroscientist"
-    r"|radiologist|physiotherapist|nutritionist"
-    r"|social worker|civil servant|soldier|police officer|retiree|pensioner|stay-at-home \w+"
-    r"|entrepreneur|investor|realtor|notary|judge"
-    r"|optician|hairdresser|gardener|florist|butcher|fisherman|sailor|captain|flight attendant"
-    r"|dispatcher|logistician|planner|surveyor"
-    r"|(?:front|back)[- ]?end (?:dev|engineer|developer)|devops|dev|swe|pm|po|qa)"
+    r"|radiologist|physiotherapist|nutritionist|social worker|civil servant|soldier|police officer"
+    r"|retiree|pensioner|stay-at-home \w+|entrepreneur|investor|realtor|notary|judge|optician"
+    r"|hairdresser|gardener|florist|butcher|fisherman|sailor|captain|flight attendant|dispatcher"
+    r"|logistician|planner|surveyor|(?:front|back)[- ]?end (?:dev|engineer|developer)|devops|dev|swe"
+    r"|pm|po|qa)"
 )
 KIN = (
     r"(?:wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|(?:\w+est )?(?:son|daughter|kid|child)"
-    r"|baby|mother|father|mom|mum|dad|brother|sister|dog"
-    r"|cat|puppy|kitten|horse|parrot|rabbit|hamster|(?:line |project |new )?manager|boss|supervisor"
-    r"|advisor|(?:team|tech) ?lead|mentor|coach|doctor|dentist|landlord"
-    r"|flatmate|roommate|assistant|(?:co-?|business )?founder|business partner|car|bike|laptop|phone"
-    r"|keyboard|machine|workstation|employer|company)"
+    r"|baby|mother|father|mom|mum|dad|brother|sister|dog|cat|puppy|kitten|horse|parrot|rabbit|hamster"
+    r"|(?:line |project |new )?manager|boss|supervisor|advisor|(?:team|tech) ?lead|mentor|coach|doctor"
+    r"|dentist|landlord|flatmate|roommate|assistant|(?:co-?|business )?founder|business partner|car"
+    r"|bike|laptop|phone|keyboard|machine|workstation|employer|company)"
 )
 ATTRIBUTE = (
     r"(?:native language|mother tongue|(?:main|first|second) language|job title|title|role|profession"
-    r"|occupation|employer"
-    r"|department|editor|shell|operating system|os|distro|ide|browser|time ?zone|birthday|hometown"
-    r"|nickname|surname|last name|pronouns"
-    r"|username|github (?:handle|username)|blood type|shoe size|t-?shirt size|degree|major|(?:work"
-    r"|working) hours|locale|keyboard layout"
+    r"|occupation|employer|department|editor|shell|operating system|os|distro|ide|browser|time ?zone"
+    r"|birthday|hometown|nickname|surname|last name|pronouns|username|github (?:handle|username)"
+    r"|blood type|shoe size|t-?shirt size|degree|major|(?:work|working) hours|locale|keyboard layout"
     r"|favou?rite [\w ]{2,30}|preferred [\w ]{2,30})"
 )
 NAME = r"[A-ZÀ-Ý][\w'’.-]*(?: [A-ZÀ-Ý][\w'’.-]*){0,3}"
@@ -260,6 +258,79 @@ _PLACE = (
 _THING = r"(?:an? |the |my own )?[A-Za-z0-9+#.-][\w+#. -]{1,50}?"
 _TO_WHAT = r"(?:,? (?:for|as|on|at|to|with|when|in|by|and|every|instead|rather) .{2,60})?"
 ABOUT_USER = (
+    _form(
+        r"(?:my [\w-]+(?: [A-Z]\w+)? and i|we both|we)(?:'re| are)(?: both| all)? (?P<value>vegetarians?"
+        r"|vegans?|pescatarians?|kosher|halal)",
+        "diet",
+        SELF,
+    ),
+    _form(
+        r"(?:i'?m|i am) (?P<value>(?:more |most |very |quite |pretty )?(?:comfortable|familiar|fluent"
+        r"|experienced) (?:with|in) (?!this|that|it|the\b|these)[^,;]{2,60})",
+        "knows",
+        SELF,
+    ),
+    _form(
+        r"i find (?P<value>(?!it\b|this\b|that\b|these\b|those\b|your\b|the (?:second|first|new"
+        r"|last)\b)[^,;]{3,40}? (?:easier|harder|easy|hard|difficult|annoying|distracting|confusing"
+        r"|helpful|unreadable|more \w+)(?: to \w+)?)",
+        "finds",
+        SELF,
+        "preference",
+    ),
+    _form(
+        r"i work (?:for|at) (?P<value>(?:the|an?) (?!moment|same|time|other|next|day|problem|end|pace"
+        r"|desk)[\w' -]{3,40}?)(?: (?:in|as|since|and|near) .*)?",
+        "employer",
+        SELF,
+    ),
+    _form(
+        rf"(?i:my (?P<what>{KIN})),? (?P<value>[A-ZÀ-Ý][\w'-]+),? (?:is|are|starts?|has|works?|lives?|will"
+        rf"|likes?|loves?|goes|just|was|studies|turns|wants|plays)\b.*",
+        "{what}",
+        SELF,
+        case=True,
+    ),
+    _form(
+        r"i (?:can'?t|cannot|don'?t|do not) (?:read|speak|understand|code in|drive|swim|cook"
+        r"|touch-type) (?P<value>(?!this\b|that\b|it\b|the\b|why\b|what\b|how\b|your\b|you\b|any of\b"
+        r"|a word\b)[A-Za-z][\w ]{1,30}?)(?: (?:at all|well|very well|yet))?",
+        "does not know",
+        SELF,
+    ),
+    _form(
+        r"(?:i'?m|i am)(?: currently)? (?:in|on) (?P<value>(?:the )?(?:[\w/+-]+ ){1,3}time(?: ?zone)?"
+        r"|(?:utc|gmt|cet|est|pst)(?: ?[+-] ?\d{1,2})?)",
+        "time zone",
+        SELF,
+    ),
+    _form(
+        rf"(?i:i(?:'ve| have)?(?: just| recently)? (?:joined|started at|started working (?:at|for)"
+        rf"|got hired by|switched to working at)) (?P<value>{NAME}){_SINCE}",
+        "employer",
+        SELF,
+        case=True,
+    ),
+    _form(
+        r"i(?:'m| am)? (?:only |mostly )?(?:play|playing) (?P<value>(?:the )?(?!with\b|around\b|it\b"
+        r"|a role|this|that|to\b|games?\b|by\b|along\b)[a-z]+(?: [a-z]+)?)(?: (?:in|for|at|with|on|since"
+        r"|every|as) .+)?",
+        "plays",
+        SELF,
+    ),
+    _form(
+        rf"as an? (?P<value>vegetarian|vegan|pescatarian|coeliac|celiac|diabetic|beginner in [\w+#]+"
+        rf"|(?:[\w-]+ ){{0,2}}{ROLE})(?: myself)?",
+        "is",
+        SELF,
+    ),
+    _form(
+        r"(?:i'?m|i am)(?: currently)? (?P<value>(?:training for|preparing for|studying for"
+        r"|saving (?:up )?for|writing my thesis|writing my dissertation|writing a book"
+        r"|writing a novel)[^,;]{0,50})",
+        "is busy with",
+        SELF,
+    ),
     _form(rf"[Mm]y (?:full |first )?name(?: is|'s) (?P<value>{NAME})", "name", SELF, case=True),
     _form(
         rf"(?:(?i:please|you|u|everyone|people|just|can|may|friends|pls|they|usually|all|folks|colleagues"
@@ -281,8 +352,8 @@ ABOUT_USER = (
     _form(
         rf"(?:i'?m|i am|i work as)(?: currently| now| also)? (?:an?|the|your) (?!pretty|very|big|bit|really"
         rf"|good|great|bad|huge|terrible|little|lot)(?P<value>(?:[\w+#/-]+ ){{0,4}}{ROLE})(?:,? (?:at|for"
-        rf"|in|with|from"
-        rf"|on|and|who|working|based|by|since|specialising|specializing|trying|living|doing) .+)?",
+        rf"|in|with|from|on|and|who|working|based|by|since|specialising|specializing|trying|living"
+        rf"|doing) .+)?",
         "role",
         SELF,
     ),
@@ -390,15 +461,16 @@ ABOUT_USER = (
         SELF,
     ),
     _form(
-        r"i have (?P<value>(?:asthma|diabetes|adhd|dyslexia|epilepsy|arthritis|migraines?|insomnia"
-        r"|high blood pressure|coeliac disease|celiac disease|tinnitus|a heart condition|a pacemaker))",
+        r"i(?:'ve| have)(?: got)? (?P<value>(?:asthma|diabetes|adhd|dyslexia|epilepsy|arthritis|migraines?"
+        r"|insomnia|high blood pressure|coeliac disease|celiac disease|tinnitus|add|a bad back"
+        r"|back problems|a bad knee|a heart condition|a pacemaker))",
         "health",
         SELF,
     ),
     _form(
         rf"(?i:my (?P<what>{KIN})(?: is|'s| are|'s name is|s'? names? (?:is|are))) (?:(?i:called|named"
         rf"|an?) )?(?:(?<=called )|(?<=named )|(?=[A-ZÀ-Ý0-9])|(?<= an )"
-        rf"|(?<= a ))(?P<value>[^,;]{{1,60}}?)(?i: now)?(?: - .*)?",
+        rf"|(?<= a ))(?P<value>[^,;]{{1,60}}?)(?i: now)?(?i:,? and (?:she|he|they|we|i|it)\b.*)?(?: - .*)?",
         "{what}",
         SELF,
         case=True,
@@ -412,8 +484,8 @@ ABOUT_USER = (
         SELF,
     ),
     _form(
-        r"i(?: really| also| just| absolutely)* (?:like|love|enjoy|adore) (?P<value>[^,;]{2,80}?)(?: too| a lot"
-        r"| so much)?",
+        r"i(?: really| also| just| absolutely)* (?:like|love|enjoy|adore) (?P<value>[^,;]{2,80}?)(?: too"
+        r"| a lot| so much)?",
         "likes",
         TASTE,
         "preference",
@@ -447,8 +519,8 @@ ABOUT_USER = (
     ),
 )
 PREFER = re.compile(
-    r"^i(?: always| usually| generally| much| strongly| still| really)? prefer (?:to (?:have"
-    r"|get|see|use|read) )?(?P<what>.{2,160})$",
+    r"^i(?: always| usually| generally| much| strongly| still| really)? prefer (?:to (?:have|get|see"
+    r"|use|read) )?(?P<what>.{2,160})$",
     re.IGNORECASE,
 )
 OVER = re.compile(
@@ -456,28 +528,35 @@ OVER = re.compile(
 )
 OVER_TO = re.compile(r"^(?P<value>\S+(?: \S+){0,2}) to (?P<other>\S+(?: \S+)?)$", re.IGNORECASE)
 """Only between a few words is "to" a comparison."""
-AFTERTHOUGHT = re.compile(r",\s*(?:but|so|and i\b|though|although)\b.*$", re.IGNORECASE)
+AFTERTHOUGHT = re.compile(
+    r"(?:,\s*(?:but|so|and i\b|though|although)|\s+so (?!far|much|many|that|as|on))\b.*$", re.IGNORECASE
+)
 
 WE = r"(?:we|our team|the team|team|our company|my team)"
 PROJECT = (
-    r"(?:(?:the|our|this|my) (?:[\w-]+ ){0,2}?(?:project|repo(?:sitory)?|service|backend|back end|monorepo"
+    r"(?:(?:the (?:[\w-]+ )?(?:project|repo(?:sitory)?|service|backend|back end|frontend|front end|api"
+    r"|app(?:lication)?|codebase|code base|system|pipeline|product|platform|site|stack|website"
+    r"|database|db|ci|build|production|prod|staging|infra(?:structure)?|dashboard|monorepo|(?:staging"
+    r"|prod|production|build|db|web) server)"
+    r"|(?:our|this|my) (?:[\w-]+ ){0,2}?(?:project|repo(?:sitory)?|service|backend|back end|monorepo"
     r"|frontend|front end|api|app(?:lication)?|codebase|code base|system|pipeline|product|platform"
-    r"|site|stack|library|module|package|worker|server|cluster"
-    r"|website|database|db|ci|build|production|prod|staging|infra(?:structure)?|dashboard|bot|cli|tool))"
+    r"|site|stack|library|module|package|worker|server|cluster|website|database|db|ci|build|production"
+    r"|prod|staging|infra(?:structure)?|dashboard|bot|cli|tool)))"
 )
 _WHEN = r"(?:(?:after|in|at|during|since|following|last|yesterday|today|as of|this)(?: [\w'-]+){0,4},? |in the end,? )?"
 DECIDED = (
     re.compile(
         rf"^{_WHEN}{WE}(?:'ve| have| all| both)* (?:just |finally |now )?(?:decided|agreed|chose|opted"
-        rf"|voted)(?: today| yesterday"
-        rf"| together| last \w+)?(?: (?:to|that|on|for|against)|:) (?P<what>.{{3,300}})$",
+        rf"|voted)(?: today| yesterday| together| last \w+)?(?: (?:to|that|on|for|against)"
+        rf"|:) (?P<what>.{{3,300}})$",
         re.IGNORECASE,
     ),
     re.compile(
-        rf"^{_WHEN}{WE}(?:'re|'ve| have| are)? ?(?:just |finally |now )?(?:chose|chosen|picked|selected|settled on"
-        r"|standardi[sz]ed on|standardi[sz]e on|went with|going with|going for|adopted|switched to"
-        r"|switched over to|moved to|migrated to|moved over to|stick with|sticking with)"
-        rf" (?P<what>.{{2,300}})$",
+        rf"^{_WHEN}{WE}(?:'re|'ve| have| are)? ?(?:just |finally |now )?(?:chose|chosen|picked|selected"
+        rf"|settled on|standardi[sz]ed on|standardi[sz]e on|went with|going with|going for"
+        rf"|migrating from .{{2,40}}? to|moving from .{{2,40}}? to|switching from .{{2,40}}? to|adopted"
+        rf"|switched to|switched over to|moved to|migrated to|moved over to|stick with"
+        rf"|sticking with) (?P<what>.{{2,300}})$",
         re.IGNORECASE,
     ),
     re.compile(
@@ -496,24 +575,28 @@ DECIDED = (
 )
 USES = (
     re.compile(
-        rf"^(?:{WE}|{PROJECT})(?:'re| are| is|'s)?(?: now| currently| only| all| mostly| mainly)? (?:(?:use|uses|using)"
-        rf" (?P<what>[^,;]{{2,160}})|(?:run|runs|running|store|stores|rely|relies|depend|depends|host|hosts"
-        rf"|target|targets|support|supports|follow|follows|require"
-        rf"|requires|work with|develop in|develop with|write|keep|log|log in|log to|track)(?: everything"
-        rf"| production| prod| staging| it| all [\w ]+?| (?:\w+ )?(?:code|issues|tickets|docs|secrets"
-        rf"|timestamps|logs|bugs))?(?: in| on| with)? (?P<named>[^,;]{{2,160}}))$",
+        rf"^(?:{WE}|{PROJECT})(?:'re| are| is|'s)?(?: now| currently| only| all| mostly| mainly)? (?:(?:use"
+        rf"|uses|using) (?P<what>[^,;]{{2,160}})|(?:run|runs|running|store|stores|rely|relies|depend"
+        rf"|depends|host|hosts|target|targets|support|supports|follow|follows|require|requires|work with"
+        rf"|develop in|develop with|write|keep|log|log in|log to|track)(?: everything| production| prod"
+        rf"| staging| it| all [\w ]+?| (?:\w+ )?(?:code|issues|tickets|docs|secrets|timestamps|logs"
+        rf"|bugs))?(?: in| on| with)? (?P<named>[^,;]{{2,160}}))$",
         re.IGNORECASE,
     ),
     re.compile(
         rf"^{PROJECT}(?: is|'s| are)(?: now| still| all| currently)? (?:written in|written with"
-        rf"|built (?:with|on|in|around|using)|based on|hosted (?:on|at|in)|deployed (?:to|on"
-        rf"|with|in)|managed (?:with|by)|running on|on|using|in|pure) (?P<named>[^,;]{{2,160}})$",
+        rf"|built (?:with|on|in|around|using)|based on|hosted (?:on|at|in)|deployed (?:to|on|with|in)"
+        rf"|managed (?:with|by)|running on|on|using|in|pure) (?P<named>[^,;]{{2,160}})$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"^{PROJECT} (?:is|are) (?P<tech>(?!not\b|down|broken|failing|still|too|slow|in\b)[^,;]{{2,60}})$",
         re.IGNORECASE,
     ),
     re.compile(
         rf"^{PROJECT}(?: is|'s) (?P<what>an? (?:[\w.+#-]+ ){{0,3}}(?:monorepo|app|service|library|framework"
-        rf"|cli|tool|package|platform|plugin|spa|pwa"
-        rf"|api|microservice|monolith|website|extension|bot|game|sdk|server|workspace)s?\b[^,;]{{0,120}})$",
+        rf"|cli|tool|package|platform|plugin|spa|pwa|api|microservice|monolith|website|extension|bot|game"
+        rf"|sdk|server|workspace)s?\b[^,;]{{0,120}})$",
         re.IGNORECASE,
     ),
     re.compile(
@@ -523,38 +606,45 @@ USES = (
     ),
 )
 DEPLOY = re.compile(
-    rf"^(?:{WE}|{PROJECT})(?:'re| are| is|'s)?(?: now| always| only| usually)? (?:deploy|deploys|deployed|deploying"
-    rf"|ship|ships|release|releases|released)(?: \w+)? (?P<how>with|to|on|via|using|every|by|twice|once"
-    rf"|weekly|daily|monthly)\b ?(?P<what>[^,;]{{0,120}})$",
+    rf"^(?:{WE}|{PROJECT})(?:'re| are| is|'s)?(?: now| always| only| usually)? (?:deploy|deploys"
+    rf"|deployed|deploying|ship|ships|release|releases|released)(?: \w+)? (?P<how>with|to|on|via|using"
+    rf"|every|by|twice|once|weekly|daily|monthly)\b ?(?P<what>[^,;]{{0,120}})$",
     re.IGNORECASE,
 )
 IS = re.compile(
     r"^(?:the|our) (?:project'?s? )?(?P<what>database|db|cache|queue|message broker|ci|cloud|linter"
-    r"|formatter|bundler|orm|test runner"
-    r"|package manager|test framework|orchestrator|default branch|main branch|code style|style guide"
-    r"|coding style|ticket system|issue tracker|wiki"
-    r"|license|licence|minimum python version|python version|node version|target platform|staging url"
-    r"|tech stack|stack|language|main language"
-    r"|repo(?:sitory)?)(?: here| in this (?:repo|project)| we use| for this project)? (?:is|runs on"
-    r"|are) (?P<value>[^,;]{2,80})$",
+    r"|formatter|bundler|orm|test runner|package manager|test framework|orchestrator|default branch"
+    r"|main branch|code style|style guide|coding style|ticket system|issue tracker|wiki|license"
+    r"|licence|minimum python version|python version|node version|target platform|staging url"
+    r"|tech stack|stack|language|main language|repo(?:sitory)?)(?: here| in this (?:repo|project)"
+    r"| we use| for this project)? (?:is|runs on|are) (?P<value>[^,;]{2,80})$",
     re.IGNORECASE,
 )
+OURS = re.compile(
+    r"^our (?P<what>(?!closest|best|first|last|current|favou?rite|problem|issue|question|error|bug"
+    r"|goal|plan|task|next|idea|biggest|main (?:problem|issue|goal)|guess"
+    r"|only)[\w'-]+(?: [\w-]+){0,2}) (?:is|are)(?: called| named| now"
+    r"| on)? (?P<value>(?-i:[A-Z0-9])[^,;]{1,60})$|^we(?:'re| are) (?P<kind>an? (?:\w+ )?(?:team"
+    r"|company|start-?up|agency|studio|group|shop|non-?profit|law firm|clinic|school"
+    r"|lab)\b[^;]{0,80})$",
+    re.IGNORECASE,
+)
+"""What "we" have or are, when it is named."""
 CONVENTION = re.compile(
     r"^(?:(?:in|for|on|across) (?:this|our|the) (?:project|repo(?:sitory)?|code ?base|team"
-    r"|monorepo),? (?:we )?(?P<what>(?:always "
-    r"|never |don'?t |do not )?\w+ .{3,160})"
-    r"|(?:our|the) (?:convention|rule|policy|house rule|team rule|standard)(?: here)? is (?:to |that "
-    r"|:)?\s*(?P<rule>.{3,160})"
-    r"|(?P<here>.{3,80} (?:in|of|to|for) (?:this|our) (?:project|repo(?:sitory)?|code ?base"
-    r"|monorepo)s? (?:need|needs|must|have to|has to|should(?:n'?t)?|require|requires|always|never"
-    r"|may not|can'?t|are not allowed|is not allowed|get|gets|go|goes)\b.{3,160})"
-    r"|(?P<ours>(?:all|every|each|new)(?: [\w-]+){0,3} (?:commits?|prs?|pull requests?|branch(?:es)?"
-    r"|endpoints?|functions?|methods?|class(?:es)?|tests?|files?|modules?|migrations?|releases?"
-    r"|deploy\w*|merges?|changes?|services?|apis?|tables?|columns?|fields?|variables?|components?"
-    r"|invoices?|contracts?|reports?|e-?mails?|tickets?|issues?|docs?|documents?|meetings?|requests?"
-    r"|expenses?|orders?|clients?|customers?|timestamps?|amounts?|prices|names?|strings?|logs?"
-    r"|secrets?|images?|queries|dates?)(?: [\w-]+){0,3} (?:must|has to|have to|should (?:always|never)"
-    r"|always|never|is named|are named|gets?)\b.{3,160})"
+    r"|monorepo),? (?:we )?(?P<what>(?:always |never |don'?t |do not )?\w+ .{3,160})|(?:our"
+    r"|the) (?:convention|rule|policy|house rule|team rule|standard)(?: here)? is (?:to |that "
+    r"|:)?\s*(?P<rule>.{3,160})|(?P<here>.{3,80} (?:in|of|to|for) (?:this|our) (?:team|project"
+    r"|repo(?:sitory)?|code ?base|monorepo)s? (?:need|needs|must|have to|has to|should(?:n'?t)?"
+    r"|require|requires|always|never|may not|can'?t|are not allowed|is not allowed|get|gets|go|goes"
+    r"|(?:are|is) (?:always|never|in|stored|written|named|kept|done|called|tested|versioned|managed"
+    r"|built))\b.{3,160})|(?P<ours>(?:all|every|each|new)(?: [\w-]+){0,3} (?:commits?|prs?"
+    r"|pull requests?|branch(?:es)?|endpoints?|functions?|methods?|class(?:es)?|tests?|files?|modules?"
+    r"|migrations?|releases?|deploy\w*|merges?|changes?|services?|apis?|tables?|columns?|fields?"
+    r"|variables?|components?|invoices?|contracts?|reports?|e-?mails?|tickets?|issues?|docs?"
+    r"|documents?|meetings?|requests?|expenses?|orders?|clients?|customers?|timestamps?|amounts?"
+    r"|prices|names?|strings?|logs?|secrets?|images?|queries|dates?)(?: [\w-]+){0,3} (?:must|has to"
+    r"|have to|should (?:always|never)|always|never|is named|are named|gets?)\b.{3,160})"
     r"|we (?P<habit>(?:always|never) (?:use|write|commit|push|merge|deploy|release|ship|test|review"
     r"|run|squash|rebase|pin|log|store|send|document|tag|branch|name|format|lint|sign|encrypt|back up"
     r"|invoice|bill|archive|book|schedule|work|answer|reply|store|ask)\b .{3,160}))$",
@@ -564,10 +654,10 @@ SCHEDULE = re.compile(
     r"^(?:our |the )(?P<what>[\w -]{2,30}?(?:stand-?up|meeting|retro(?:spective)?|sprint|demo|planning"
     r"|review|sync|release|freeze|on-?call|fiscal year|quarter|retro|1:1|all-hands))s? (?:is|are"
     r"|starts?|begins?|happens?|takes? place|runs?|ends?) (?P<when>.{0,60}\b(?:mon|tues|wednes|thurs"
-    r"|fri|satur|sun)days?\b.*|(?:at|in|on|every|from) .{2,60})$"
-    r"|^we (?:have|do|hold|release|ship|deploy|meet|plan)\b.{0,30}? (?P<every>(?:every|each|on|twice a"
+    r"|fri|satur|sun)days?\b.*|(?:at|in|on|every|from) .{2,60})$|^(?:we|our team|the team) (?!met\b"
+    r"|had\b|did\b|was\b|were\b)(?:[\w-]+ ){1,6}?(?P<every>(?:(?:every|each|twice a"
     r"|once a) .{0,30}\b(?:mon|tues|wednes|thurs|fri|satur|sun|week|month|sprint|quarter|day"
-    r"|morning)(?:days?|s)?\b.*)$",
+    r"|morning)(?:days?|s)?|on (?:mon|tues|wednes|thurs|fri|satur|sun)days)\b.*)$",
     re.IGNORECASE,
 )
 
