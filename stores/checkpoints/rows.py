@@ -458,6 +458,6 @@ def _json(metadata: Mapping[str, Any]) -> bytes:
 
 def _is_small(value: Any) -> bool:
     """Whether a value is known to be small without encoding it."""
-    return (
-        value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= _SMALL // 4)
-    )
+    if isinstance(value, str | list | dict):
+        return len(value) <= (_SMALL // 4 if isinstance(value, str) else 0)
+    return value is None or isinstance(value, bool | int | float)
