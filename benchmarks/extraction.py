@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -35,7 +36,12 @@ from everthread.nodes.extract.validate import Draft, Ground, Reminder, validate
 from everthread.nodes.node import drive
 
 FIXTURES = Path(__file__).parents[1] / "tests" / "fixtures"
-PARTS = {"first": "extraction", "dev": "extraction_dev", "held-out": "extraction_held_out"}
+PARTS = {
+    "first": "extraction",
+    "dev": "extraction_dev",
+    "second": "extraction_second",
+    "held-out": "extraction_held_out",
+}
 ANA = Identity(tenant="acme", user="ana", project="billing")
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 ROLES: dict[str, Any] = {"web": "tool", "file": "user", "agent": "user"}
@@ -180,6 +186,9 @@ def candidate_of(label: dict[str, Any], exchange: dict[str, Any]) -> Candidate:
     words = [word for word in label.get("says", label.get("value") or "").split("|") if word]
     users = [(n, text) for n, (source, text) in enumerate(exchange["say"], 1) if source == "user"]
     number, text = next(((n, text) for n, text in reversed(users) if any(word in text for word in words)), users[-1])
+    # as a model would: the part of the message that says it, not the whole
+    parts = re.split(r"[,，;；。\n]|[.!?！？](?=\s|$)", text)
+    text = next((part.strip() for part in parts for word in words if word in part), text)
     task = label["scope"] == "task"
     owner = label["scope"].split("|")[0]
     value = next((word for word in words if word in text), label.get("value"))

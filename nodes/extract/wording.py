@@ -28,6 +28,7 @@ __all__ = [
     "only_forbids",
     "own_words",
     "sentences",
+    "takes_back",
     "tells",
     "without_limit",
 ]
@@ -220,7 +221,7 @@ _GUESS = re.compile(
 )
 _GUESS_ZH = re.compile(
     r"可能|也许|或许|大概(?![\d一二三四五六七八九十两几半])|好像|似乎|应该是|我猜|猜测|估计|不确定"
-    r"|不太确定|我觉得|说不定|没准|如果|假如|假设|要是|倘若|万一|比如|例如|假装|真想|想学|希望能"
+    r"|不太确定|我觉得|说不定|没准|如果|假如|假设|(?<!主)(?<!需)(?<!重)(?<!只)要是|倘若|万一|比如|例如|假装|真想|想学|希望能"
     r"|要是能|在考虑|还没(?:有)?(?:决定|想好|定)|考虑(?:用|换|要)|开玩笑|打算|想试"
 )
 
@@ -329,6 +330,18 @@ def only_forbids(text: str) -> bool:
     return len([word for word in words if word.lower() not in fillers]) <= 4
 
 
+_TAKES_BACK = re.compile(
+    r"\b(?:never ?mind|nvm|scratch that|forget it|on second thought|ah no|hm+ no)\b|算了|当我没说"
+    r"|还是不了",
+    re.IGNORECASE,
+)
+
+
+def takes_back(sentence: str) -> bool:
+    """Whether the speaker drops what was being said: "please always... no, never mind"."""
+    return bool(_TAKES_BACK.search(simplified(sentence)))
+
+
 # --- How long it was meant for
 
 _THIS_SESSION = re.compile(
@@ -348,11 +361,21 @@ _THIS_TASK = re.compile(
 )
 
 
+_DECISION = re.compile(
+    r"\b(?:decided|agreed|chose|settled|picked|voted)\b|决定|定下|敲定|商量好|拍板|选了|定了|一致同意", re.IGNORECASE
+)
+_WHEN_DECIDED = re.compile(
+    r"\b(?:today|this (?:week|month|morning|afternoon|evening|sprint))\b|今天|今早|这周|本周|这个月", re.IGNORECASE
+)
+
+
 def limits_reach(text: str) -> str | None:
     """`session` or `task` when the wording limits it to this conversation or this task, else None (R95)."""
     text = simplified(text)
     if _THIS_SESSION.search(text):
         return "session"
+    if _DECISION.search(text):
+        text = _WHEN_DECIDED.sub("", text)  # "today we decided": that is when, not how long
     return "task" if _THIS_TASK.search(text) else None
 
 

@@ -81,6 +81,7 @@ def _sketches(line: Evidence, project: str | None) -> list[Sketch]:
         if wording.QUOTED not in sentence
         and not wording.is_task_text(sentence)
         and not wording.forbids_memory(sentence)
+        and not wording.takes_back(sentence)
         for sketch in (chinese if wording.is_chinese(sentence) else english).read(
             sentence, line.at, project, listed=number in listed
         )

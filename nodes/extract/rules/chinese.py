@@ -68,8 +68,10 @@ def read(sentence: str, said_at: datetime, project: str | None, *, listed: bool 
     """
     read_as = _ONESELF.sub("我", simplified(sentence))
     found = _read(read_as, said_at, project, listed=listed)
-    if all(sketch.subject is None and sketch.replaces for sketch in found) and _SPACED.search(read_as):
-        found = _read(_SPACED.sub("", read_as), said_at, project, listed=listed) or found
+    if _SPACED.search(read_as):
+        closed = _read(_SPACED.sub("", read_as), said_at, project, listed=listed)
+        loose = all(sketch.subject is None and sketch.replaces for sketch in found)
+        found = closed if len(closed) > len(found) or (loose and closed) else found
     return [
         sketch._replace(
             statement=as_written(sketch.statement, sentence),
@@ -150,7 +152,7 @@ def _by_parts(clause: str, project: str | None, *, listed: bool) -> list[Sketch]
     for part in parts:
         if who and GOES_ON.match(part):
             part = f"{who}{part}"
-        elif match := re.match(r"我(?!们)|我们|咱们", part):
+        elif match := re.match(rf"我(?!们)|(?:这个|本|该|我们的?)(?:{_OURS})|我们|咱们", part):
             who = match[0]
         if wording.is_question(part) or wording.is_task_text(part):
             continue
@@ -162,6 +164,9 @@ def _by_parts(clause: str, project: str | None, *, listed: bool) -> list[Sketch]
         for sketch in found
         if not (sketch.retracts and (sketch.subject, sketch.predicate) in ended) and not _is_loose(sketch, found)
     ]
+
+
+_OURS = r"项目|仓库|代码库|服务|系统|工程|网站|平台"
 
 
 def _retracted(found: list[Sketch]) -> set[tuple[str | None, str | None]]:
@@ -421,7 +426,11 @@ def _is_lasting_choice(clause: str) -> bool:
     """A decision about how the project is done, or one with its reason."""
     return bool(
         technology(clause)
-        or re.search(r"因为|由于|理由|用|采用|迁移|迁到|换到|切到|改成|换成|支持|放弃|部署|拆分|合并到|发布", clause)
+        or re.search(
+            r"因为|由于|理由|用|采用|统一|一律|走|不再|迁移|迁到|换到|切到|改成|换成|支持|放弃|部署|拆分"
+            r"|合并到|发布",
+            clause,
+        )
     )
 
 

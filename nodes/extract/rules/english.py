@@ -22,6 +22,7 @@ from everthread.nodes.extract.rules.english_forms import (
     HABIT,
     IMPERATIVE,
     IS,
+    NAME,
     NICKNAME,
     NO_LONGER,
     NO_MORE,
@@ -138,7 +139,10 @@ def _said(clause: str, project: str | None, *, corrects: bool, listed: bool) -> 
 
 def _parts(clause: str) -> list[str]:
     """ "My name is Ana and I work at Acme" says two things."""
-    return re.split(r",? and (?=(?:I|i|my|My|we|We)(?:'\w+)? )", clause)
+    found = re.split(r",? and (?=(?:I|i|my|My|we|We)(?:'\w+)? )", clause)
+    named = re.match(rf"^(I'm|I am) ({NAME}), (?=an? )", found[0])
+    # "I'm Ana, a nurse from Porto" says two things as well.
+    return [f"{named[1]} {named[2]}", f"I'm {found[0][named.end() :]}", *found[1:]] if named else found
 
 
 def _one(clause: str, project: str | None, *, corrects: bool, listed: bool) -> list[Sketch]:
@@ -434,7 +438,9 @@ def _about_project(clause: str, project: str | None) -> list[Sketch]:
             swapped = NOT_OLD.match(clause)
             return [sketch._replace(replaces=swapped["old"] if swapped else None)]
     match = CONVENTION.match(clause)
-    if match:
+    if match and not re.search(
+        r"\b(?:this|that|these|those|the (?:first|second|same|other)) ?(?:one|way)?$", clause, re.IGNORECASE
+    ):
         return [
             Sketch(
                 statement, "a convention of the project", "procedural", "procedural", subject=subject, owner="project"

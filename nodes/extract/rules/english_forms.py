@@ -52,12 +52,12 @@ OPENING = re.compile(
     r"|thx|ty|fyi|ps|p\.s|btw|by the way|by the by|(?:one|two|some|a few) (?:more |other "
     r"|quick )?(?:things?|notes?|remarks?|preferences?|requests?|rules?)|(?:a )?quick (?:one|note"
     r"|thing)|anyway|anyways|for (?:your )?(?:context|reference|info(?:rmation)?)|some (?:context"
-    r"|background)|background|context|heads up|for the record|just so (?:you|u) know|note|note that"
-    r"|note for later|as i said|as (?:you|u) (?:may |might )?know|yes|yeah|yep|sure|cool|important"
-    r"|preferences?|reminder|update|ok cool|perfect|good|just|please note(?: that)?|(?:you"
-    r"|u) should know(?: that)?|to be clear|in case it (?:helps|matters)|for future reference"
-    r"|for the future|yo|psst|listen|look|ah yes|oh yes|since (?:you|u) asked)(?: there| again"
-    r"| before we (?:start|begin))?\s*(?:[,:.!—-]+\s*|\s)\s*)+",
+    r"|background)|background|context|heads up|for the record|just so (?:you|u) know|note that"
+    r"|as i said|as (?:you|u) (?:may |might )?know|yes|yeah|yep|sure|cool|important|preferences?"
+    r"|reminder|update|ok cool|perfect|good|just|please note(?: that)?|(?:you|u) should know(?: that)?"
+    r"|to be clear|in case it (?:helps|matters)|for future reference|for the future|yo|psst|listen"
+    r"|look|ah yes|oh yes|since (?:you|u) asked)(?: there| again| before we (?:start"
+    r"|begin))?\s*(?:[,:.!—-]+\s*|\s)\s*)+",
     re.IGNORECASE,
 )
 CORRECTION = re.compile(
@@ -537,11 +537,11 @@ PROJECT = (
     r"(?:(?:the (?:[\w-]+ )?(?:project|repo(?:sitory)?|service|backend|back end|frontend|front end|api"
     r"|app(?:lication)?|codebase|code base|system|pipeline|product|platform|site|stack|website"
     r"|database|db|ci|build|production|prod|staging|infra(?:structure)?|dashboard|monorepo|(?:staging"
-    r"|prod|production|build|db|web) server)"
-    r"|(?:our|this|my) (?:[\w-]+ ){0,2}?(?:project|repo(?:sitory)?|service|backend|back end|monorepo"
-    r"|frontend|front end|api|app(?:lication)?|codebase|code base|system|pipeline|product|platform"
-    r"|site|stack|library|module|package|worker|server|cluster|website|database|db|ci|build|production"
-    r"|prod|staging|infra(?:structure)?|dashboard|bot|cli|tool)))"
+    r"|prod|production|build|db|web) server)|(?:our|this|my) (?:[\w-]+ ){0,2}?(?:project"
+    r"|repo(?:sitory)?|service|backend|back end|monorepo|frontend|front end|api|app(?:lication)?"
+    r"|codebase|code base|system|pipeline|product|platform|site|stack|library|module|package|worker"
+    r"|server|cluster|website|database|db|ci|build|production|prod|staging|infra(?:structure)?"
+    r"|dashboard|bot|cli|tool)))"
 )
 _WHEN = r"(?:(?:after|in|at|during|since|following|last|yesterday|today|as of|this)(?: [\w'-]+){0,4},? |in the end,? )?"
 DECIDED = (
