@@ -13,6 +13,8 @@ from everthread import Identity
 from everthread.errors import AccessDenied, ModelReplyError
 from everthread.nodes.extract import Candidate, RuleExtractor
 from everthread.nodes.extract.candidate import Window
+from everthread.nodes.extract.later import in_window
+from everthread.nodes.extract.pipeline import commit, propose, resolve_all, validate_all
 from everthread.nodes.extract.rereading import Reading, read_again, windows
 from everthread.nodes.node import Ask, drive
 from everthread.stores import MemoryStore, open_store
@@ -113,6 +115,17 @@ def test_what_was_not_to_be_remembered_is_not(store: MemoryStore, ana: Identity,
     read(store, ana, window_tokens=window_tokens)
     assert known(store, ana) == ["The user prefers short reports."]
     assert store.records(ana, statuses=("rejected", "archived", "pending")) == []
+
+
+def test_what_the_thread_says_later_is_not_undone_by_what_it_said_before(store: MemoryStore, ana: Identity) -> None:
+    said = conversation("I live in Oslo.", "I live in Bergen.", apart=timedelta(0))
+    store.transcripts.append(ana, said)
+    work = in_window(ana, "t1", said, 2, 4, before="m1")
+    assert work is not None
+    commit(resolve_all(validate_all(drive(propose(work, RuleExtractor(), store))), store), store)
+    before = everything(store, ana)
+    assert read(store, ana, window_tokens=1).refused == {"older": 1, "already-known": 1}
+    assert everything(store, ana) == before
 
 
 def test_a_dry_run_writes_nothing(store: MemoryStore, ana: Identity) -> None:
