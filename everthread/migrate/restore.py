@@ -21,9 +21,9 @@ from everthread.errors import AccessDenied, EverthreadError, StoreError, UsageEr
 from everthread.migrate.report import RefusedCount
 from everthread.migrate.unproven import Export, Refused, lowered
 from everthread.stores.contract import MemoryStore
+from everthread.stores.entries import Owner, PortableEntry, read_entry
 from everthread.stores.export import FORMAT, VERSION, Seal
 from everthread.stores.identity import Frozen, Identity, Label, Scope, complaint
-from everthread.stores.portable import Owner, PortableEntry, read_entry
 from everthread.stores.record import now_utc
 from everthread.stores.transfer import Outcome, Row
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from everthread.nodes.extract.sensitive import has_personal_number, has_secret
 from everthread.nodes.extract.wording import gives_orders, grants_permission
+from everthread.stores.entries import Kept, Owner, PortableEntry, Revision, receipt_row, record_rows
 from everthread.stores.identity import Identity, owners_of
-from everthread.stores.portable import Kept, Owner, PortableEntry, Revision, receipt_row, record_rows
 from everthread.stores.record import Authority, Decision, Provenance, Receipt, Record
 from everthread.stores.transfer import Row
 

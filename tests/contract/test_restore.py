@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.full import ANA, BEN, STATUSES, fill, other_users
-from support.records import NOON, keep, learnt, said_by, write
+from support.records import NOON, BrokenEmbeddings, keep, learnt, said_by, write
 
 from contract.test_random_histories import PEOPLE, act
 from everthread import Authority, Evidence, Identity, Record, Scope
@@ -176,6 +176,21 @@ def test_an_import_is_noted_in_the_log_and_in_the_feed(full: MemoryStore, other:
     assert done.detail == {"export": report.export, "new": report.new, "erased": {}, "other": {}}
     told = {event.record_id for event in other.events(ANA, limit=1000)}
     assert told == {record.id for record in other.records(ANA, thread_id="t1")}
+
+
+def test_without_its_embedder_it_is_found_by_words_and_embedded_later(
+    full: MemoryStore, open_empty: Any, file: Path
+) -> None:
+    embeddings = BrokenEmbeddings()
+    export_to(file, full)
+    with open_empty(embedder=embeddings) as other:
+        restore(other, file, ADMIN, as_is=True)
+        assert [hit.statement for hit in other.recall(ANA, "Hamburg", limit=1).hits] == ["Hamburg"]
+        embeddings.broken = False
+        while other.jobs.drain(other.handlers()):
+            pass
+        assert [finding for finding in other.doctor() if not finding.ok] == []
+        assert "Hamburg" in embeddings.documents
 
 
 # --------------------------------------------------------------------------------------------------- its own, by seal

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.full import ANA, BEN, fill, other_users
-from support.records import keep, learnt
+from support.records import BrokenEmbeddings, keep, learnt
 
 from everthread import Identity
 from everthread.errors import UsageError
@@ -60,6 +60,18 @@ def test_everyone_finds_in_a_copy_what_was_there(source: MemoryStore, target: Me
             assert target.recall(who, question, sources=("records", "evidence")) == there
         assert target.records(who) == source.records(who)
         assert target.events(who, limit=1000) == source.events(who, limit=1000)
+
+
+def test_a_copy_without_its_embedder_is_searched_by_words(source: MemoryStore, open_empty: Any) -> None:
+    embeddings = BrokenEmbeddings()
+    with open_empty(embedder=embeddings) as target:
+        copy(source, target)
+        assert [hit.statement for hit in target.recall(ANA, "Hamburg", limit=1).hits] == ["Hamburg"]
+        embeddings.broken = False
+        while target.jobs.drain(target.handlers()):
+            pass
+        assert [finding for finding in target.doctor() if not finding.ok] == []
+        assert copy(source, target).already, "what follows from the rows makes no difference"
 
 
 def test_what_was_erased_stays_away_in_a_copy(source: MemoryStore, target: MemoryStore) -> None:
