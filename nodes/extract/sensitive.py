@@ -32,15 +32,21 @@ def _detectors() -> tuple[tuple[Any, ...], Any]:
 
 _TOKEN = re.compile(r"[A-Za-z0-9+_=-]{20,}")
 _SAID_SECRET = re.compile(
-    r"\b(?:pass(?:word|phrase|code)|pwd|pin(?: code| number)?|api[ _-]?key|secret(?: key)?"
-    r"|(?:access |auth |bearer )?token"
-    r"|private key|recovery (?:code|phrase)|seed phrase|cvv|cvc|security code)\b\s*(?:for \S+ |to \S+ |of \S+ )?"
-    r"(?:is|are|was|=|:|：)\s*\S"
-    r"|(?:密码|口令|密钥|令牌|验证码|助记词|私钥|安全码)(?:是|为|=|:|：)\s*\S",
+    r"\b(?:pass(?:word|phrase|code)|pwd|pin(?: code| number)?|api[ _-]?key|secret(?: key)?|(?:access "
+    r"|auth |bearer )?token|private key|recovery (?:code|phrase)|seed phrase|cvv|cvc"
+    r"|security code)\b\s*(?:for \S+ |to \S+ |of \S+ )?(?:is|are|was|=|:|：)\s*\S|(?:密码|口令|密钥"
+    r"|令牌|验证码|助记词|私钥|安全码)(?:是|为|=|:|：)\s*\S",
     re.IGNORECASE,
 )
 
 
+_ASSIGNED = re.compile(
+    r"(?:secret|token|passw(?:or)?d|passphrase|pwd|api[_-]?key|access[_-]?key|private[_-]?key"
+    r"|credentials?)[\w-]*\s*=\s*[\"']?[^\s\"'，。]{6,}",
+    re.IGNORECASE,
+)
+"""A name that means a secret, and a value: detect-secrets wants quotes around it, and people leave them out."""
+_SLASHED = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{36,}={0,2}(?![A-Za-z0-9+/])")
 _LOGIN_IN_URL = re.compile(r"\w://[^\s/:@]+:[^\s/@]{3,}@[\w\[]")
 """A user and a password in an address. detect-secrets knows it too, but not with a "!" or "&" in the password."""
 
@@ -50,11 +56,11 @@ def has_secret(text: str) -> bool:
     known, entropy = _detectors()
     if any(any(detector.analyze_string(text)) for detector in known):
         return True
-    if _SAID_SECRET.search(simplified(text)) or _LOGIN_IN_URL.search(text):
+    if _SAID_SECRET.search(simplified(text)) or _LOGIN_IN_URL.search(text) or _ASSIGNED.search(text):
         return True
     return any(
         _is_mixed(token) and entropy.calculate_shannon_entropy(token) > entropy.entropy_limit
-        for token in _TOKEN.findall(text)
+        for token in (*_TOKEN.findall(text), *_SLASHED.findall(text))
     )
 
 
@@ -68,12 +74,11 @@ _NUMBER = re.compile(r"(?<![\w.])[A-Z]{0,2}\d(?:[ -]?[0-9A-Z]){7,33}(?!\w|\.\d)"
 
 _SAID_NUMBER = re.compile(
     r"(?:\b(?:passport|social security|ssn|national id|id card|identity card|driver'?s? licen[cs]e"
-    r"|credit card|debit card|card|iban"
-    r"|(?:bank )?account|insurance|tax(?: id)?|phone|mobile|cell|licen[cs]e plate)(?: number| no\.?"
-    r"| #)?\b(?: is|'s|:|=|,)? (?:now )?"
-    r"|(?:身份证|身分证|护照|银行卡|信用卡|储蓄卡|卡号|账号|账户|社保|医保|驾照|驾驶证|手机|电话|税号"
-    r"|居留证|通行证)(?:字号|号码|卡号|号)?"
-    r"(?:是|为|:|：|,|，|\s)*)(?P<digits>(?:[A-Za-z]{1,3}(?=\d))?\d(?:[ -]?[\dA-Za-z]*\d){5,}[A-Za-z]?(?![A-Za-z]))",
+    r"|credit card|debit card|card|iban|(?:bank )?account|insurance|tax(?: id)?|phone|mobile|cell"
+    r"|licen[cs]e plate)(?: number| no\.?| #)?\b(?: is|'s|:|=|,)? (?:now )?|(?:身份证|身分证|护照"
+    r"|银行卡|信用卡|储蓄卡|卡号|账号|账户|社保|医保|驾照|驾驶证|手机|电话|税号|居留证|通行证)(?:字号"
+    r"|号码|卡号|号)?(?:是|为|:|：|,|，"
+    r"|\s)*)(?P<digits>(?:[A-Za-z]{1,3}(?=\d))?\d(?:[ -]?[\dA-Za-z]*\d){5,}[A-Za-z]?(?![A-Za-z]))",
     re.IGNORECASE,
 )
 """A number that is called so, whatever its check digits: most are mistyped or foreign to the libraries."""
@@ -169,29 +174,27 @@ _CLASSES = (
     _Class(
         "health",
         re.compile(
-            r"\b(?:allerg\w+|diabet\w+|asthma\w*|cancer|depress(?:ion|ed)|anxiety|pregnan\w+|hiv"
-            r"|medication|diagnos\w+|therap(?:y|ist)"
-            r"|surgery|disease|illness|disabilit\w+|prescri\w+|blood (?:type|pressure)|coeliac|celiac"
-            r"|intoleran\w+|epilep\w+)\b"
-            r"|过敏|糖尿病|哮喘|癌|抑郁|焦虑症|怀孕|确诊|手术|疾病|处方|血压|血型|残疾|病史|吃药|服药",
+            r"\b(?:allerg\w+|diabet\w+|asthma\w*|cancer|depress(?:ion|ed)|anxiety|pregnan\w+|hiv|medication"
+            r"|diagnos\w+|therap(?:y|ist)|surgery|disease|illness|disabilit\w+|prescri\w+|blood (?:type"
+            r"|pressure)|coeliac|celiac|intoleran\w+|epilep\w+)\b|过敏|糖尿病|哮喘|癌|抑郁|焦虑症|怀孕|确诊"
+            r"|手术|疾病|处方|血压|血型|残疾|病史|吃药|服药",
             re.IGNORECASE,
         ),
     ),
     _Class(
         "finance",
         re.compile(
-            r"\b(?:salary|income|earns?|debt|mortgage|loan|net worth|credit score|bank account"
-            r"|tax(?:es| return)|savings)\b"
-            r"|工资|薪水|年薪|月薪|收入|负债|贷款|房贷|存款|银行账户|信用分",
+            r"\b(?:salary|income|earns?|debt|mortgage|loan|net worth|credit score|bank account|tax(?:es"
+            r"| return)|savings)\b|工资|薪水|年薪|月薪|收入|负债|贷款|房贷|存款|银行账户|信用分",
             re.IGNORECASE,
         ),
     ),
     _Class(
         "identity",
         re.compile(
-            r"\b(?:passport|birthday|date of birth|born (?:on|in)|social security|national id"
-            r"|ethnicity|religio\w+|sexual"
-            r" orientation|nationality|citizen\w*|political)\b|护照|身份证|生日|出生|民族|宗教|性取向|国籍|政治面貌",
+            r"\b(?:passport|birthday|date of birth|born (?:on|in)|social security|national id|ethnicity"
+            r"|religio\w+|sexual orientation|nationality|citizen\w*|political)\b|护照|身份证|生日|出生|民族"
+            r"|宗教|性取向|国籍|政治面貌",
             re.IGNORECASE,
         ),
     ),

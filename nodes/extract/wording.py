@@ -213,16 +213,17 @@ _GUESS = re.compile(
     r"|seems?|i (?:guess|think|suppose|assume|believe|wonder|imagine|doubt)|not (?:really )?sure"
     r"|unsure|no idea|as far as i know"
     r"|(?<!prefer )(?<!better )(?<!appreciate it )(?<!like it )(?<!love it )(?<!great )(?<!nice )if"
-    r"|suppose|supposing|imagine|let'?s say|say that|hypothetical(?:ly)?|assuming|unless|whether"
-    r"|i wish|would have|for example|for instance|e\.g|in (?:the|this|my|a|her|his) (?:story|book"
-    r"|novel|movie|film|scenario|dream)|pretend|thinking (?:of|about)|considering|as+ume|just kidding"
-    r"|joking|not decided|undecided)\b",
+    r"|suppose|supposing|imagine|let'?s say|say that|say (?:i|we) (?!that\b)|hypothetical(?:ly)?"
+    r"|assuming|unless|whether|i wish|would have|for example|for instance|e\.g|in (?:the|this|my|a|her"
+    r"|his) (?:story|book|novel|movie|film|scenario|dream)|pretend|thinking (?:of|about)|considering"
+    r"|as+ume|just kidding|joking|not decided|undecided)\b",
     re.IGNORECASE,
 )
 _GUESS_ZH = re.compile(
     r"可能|也许|或许|大概(?![\d一二三四五六七八九十两几半])|好像|似乎|应该是|我猜|猜测|估计|不确定"
-    r"|不太确定|我觉得|说不定|没准|如果|假如|假设|(?<!主)(?<!需)(?<!重)(?<!只)要是|倘若|万一|比如|例如|假装|真想|想学|希望能"
-    r"|要是能|在考虑|还没(?:有)?(?:决定|想好|定)|考虑(?:用|换|要)|开玩笑|打算|想试"
+    r"|不太确定|我觉得|说不定|没准|如果|假如|假设|(?<!主)(?<!需)(?<!重)(?<!只)要是|倘若|万一|比如|例如"
+    r"|假装|真想|想学|希望能|要是能|在考虑|还没(?:有)?(?:决定|想好|定)|考虑(?:用|换|要)|开玩笑|打算"
+    r"|想试"
 )
 
 
@@ -331,8 +332,7 @@ def only_forbids(text: str) -> bool:
 
 
 _TAKES_BACK = re.compile(
-    r"\b(?:never ?mind|nvm|scratch that|forget it|on second thought|ah no|hm+ no)\b|算了|当我没说"
-    r"|还是不了",
+    r"\b(?:never ?mind|nvm|scratch that|forget it|on second thought|ah no|hm+ no)\b|算了|当我没说|还是不了",
     re.IGNORECASE,
 )
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from support.extraction import AT, exchanges, lines, propose, score
+from support.extraction import AT, lines, propose
 
-from everthread import Identity
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.extract.rules.english import third_person
 from everthread.nodes.extract.rules.when import due
@@ -185,23 +184,6 @@ def test_only_the_user_is_read() -> None:
 )
 def test_first_person_becomes_third(first: str, third: str) -> None:
     assert third_person(first) == third
-
-
-def test_the_rules_are_right_on_the_labelled_english_exchanges(ana: Identity) -> None:
-    found = score(ana, "en")
-    print(
-        f"\nRuleExtractor and validate, English: precision {found.precision:.3f}, recall {found.recall:.3f}",
-        *found.missed,
-        sep="\n  ",
-    )
-    assert found.wrong == []
-    assert found.precision >= 0.95
-    assert found.recall >= 0.7
-
-
-def test_the_labelled_set_is_large_and_half_chinese() -> None:
-    languages = [exchange["language"] for exchange in exchanges()]
-    assert (languages.count("en"), languages.count("zh")) == (65, 64)
 
 
 def test_reading_megabytes_of_one_message_ends() -> None:
