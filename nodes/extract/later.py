@@ -27,6 +27,7 @@ from everthread.nodes.extract.pipeline import (
     validate_all,
     work_of,
 )
+from everthread.nodes.extract.sequence import user_before, windows
 from everthread.nodes.node import announce, context_of, drive, store_of, thread_of
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext
@@ -129,11 +130,16 @@ def extracting(
         numbers = [number for number, line in enumerate(said) if line.message_id in ids]
         if not numbers:
             return  # it was erased since then
-        work = in_window(identity, thread_id, said, numbers[0], numbers[-1] + 1, before=job.payload["before"])
-        if work is not None:
-            work = work._replace(key=key, saves=tuple(job.payload["saves"]))
-            work = validate_all(drive(propose(work, extractor, store)), trusted_tools)
-            commit(resolve_all(work, store), store)
+        offset, end = numbers[0], numbers[-1] + 1
+        # What left the model's view before compaction may be more than an extractor should read at once.
+        for start, stop in ((offset + first, offset + last) for first, last in windows(said[offset:end])):
+            before = job.payload["before"] if start == offset else user_before(said, start)
+            work = in_window(identity, thread_id, said, start, stop, before=before)
+            part = key if stop == end else f"{key}:{said[stop - 1].message_id}"
+            if work is not None and not store.receipt_of(identity, part):
+                work = work._replace(key=part, saves=tuple(job.payload["saves"]))
+                work = validate_all(drive(propose(work, extractor, store)), trusted_tools)
+                commit(resolve_all(work, store), store)
 
     return handle
 

@@ -7,7 +7,7 @@ became of it, so that reading twice writes nothing new (R86). Tombstones and "do
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -18,18 +18,13 @@ from everthread.nodes.extract.candidate import Extractor
 from everthread.nodes.extract.later import in_window
 from everthread.nodes.extract.pipeline import Work, commit, learns, propose, resolve_all, validate_all
 from everthread.nodes.extract.sameness import fingerprint
+from everthread.nodes.extract.sequence import WINDOW_TOKENS, user_before, windows
 from everthread.nodes.node import Ask
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Frozen, Identity, MemoryContext
-from everthread.stores.record import Change, Evidence
-from everthread.stores.text import estimate_tokens
+from everthread.stores.record import Change
 
-__all__ = ["Reading", "read_again", "windows"]
-
-WINDOW_TOKENS = 6_000
-"""How much of a thread is read at once, in estimated tokens; a longer turn stands alone."""
-READ = 4_000
-"""Characters of one message that count: a model is shown no more."""
+__all__ = ["Reading", "read_again"]
 
 OF_ACTION: dict[str, str] = {
     "create": "learnt",
@@ -102,7 +97,7 @@ def read_again(
     before: str | None = None
     for first, end in windows(said, window_tokens):
         work = in_window(identity, thread_id, said, first, end, before=before)
-        before = next((line.message_id for line in reversed(said[first:end]) if line.source == "user"), before)
+        before = user_before(said, end)
         if work is None:
             continue
         work = work._replace(key=f"read:{extractor.id}:{thread_id}:{said[end - 1].message_id}", again=True)
@@ -169,20 +164,3 @@ def _digest(changes: Sequence[Change]) -> str:
         if change.action != "refuse"
     ]
     return sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def windows(said: Sequence[Evidence], tokens: int = WINDOW_TOKENS) -> Iterator[tuple[int, int]]:
-    """Where a thread is cut to be read in parts: (first, end) of each, in order, without gaps. No part is longer than
-    `tokens`, but for one turn that is; it is cut between turns, and where only one side speaks, between messages."""
-    first, size = 0, 0
-    start_of_turn, turn_size = 0, 0
-    for number, line in enumerate(said):
-        cost = estimate_tokens(line.text[:READ])
-        if number and line.source == "user":
-            start_of_turn, turn_size = number, 0
-        if size + cost > tokens and start_of_turn > first:
-            yield first, start_of_turn
-            first, size = start_of_turn, turn_size
-        size, turn_size = size + cost, turn_size + cost
-    if said:
-        yield first, len(said)

@@ -6,14 +6,20 @@ thread again. The order in which a thread was said decides then, and not the ord
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from everthread.nodes.extract.resolve import MULTI_VALUED
 from everthread.nodes.extract.sameness import is_same_fact, is_same_property
 from everthread.nodes.extract.validate import Draft
-from everthread.stores.record import Provenance, Record
+from everthread.stores.record import Evidence, Provenance, Record
+from everthread.stores.text import estimate_tokens
 
-__all__ = ["Positions", "learnt_before", "overtaking", "said_later"]
+__all__ = ["WINDOW_TOKENS", "Positions", "learnt_before", "overtaking", "said_later", "user_before", "windows"]
+
+WINDOW_TOKENS = 6_000
+"""How much of a thread is read at once, in estimated tokens; a longer turn stands alone."""
+READ = 4_000
+"""Characters of one message that count: a model is shown no more."""
 
 Positions = Mapping[str, int]
 """Where messages stand in their thread, by id."""
@@ -74,3 +80,25 @@ def _follows(later: Provenance, earlier: Provenance, positions: Positions) -> bo
     places = [positions.get(each) for each in later.message_ids]
     last = max((positions.get(each, -1) for each in earlier.message_ids), default=-1)
     return last >= 0 and all(place is not None and place > last for place in places)
+
+
+def windows(said: Sequence[Evidence], tokens: int = WINDOW_TOKENS) -> Iterator[tuple[int, int]]:
+    """Where a thread is cut to be read in parts: (first, end) of each, in order, without gaps. No part is longer than
+    `tokens`, but for one turn that is; it is cut between turns, and where only one side speaks, between messages."""
+    first, size = 0, 0
+    start_of_turn, turn_size = 0, 0
+    for number, line in enumerate(said):
+        cost = estimate_tokens(line.text[:READ])
+        if number and line.source == "user":
+            start_of_turn, turn_size = number, 0
+        if size + cost > tokens and start_of_turn > first:
+            yield first, start_of_turn
+            first, size = start_of_turn, turn_size
+        size, turn_size = size + cost, turn_size + cost
+    if said:
+        yield first, len(said)
+
+
+def user_before(said: Sequence[Evidence], end: int) -> str | None:
+    """Id of the user's last message before a place in the thread; None when there is none."""
+    return next((line.message_id for line in reversed(said[:end]) if line.source == "user"), None)

@@ -188,7 +188,7 @@ class Doctor:
             check="jobs",
             ok=not failed,
             detail="; ".join(f"{job.kind} {job.id}: {job.error}" for job in failed[:5]) or "none was given up",
-            remedy=f"repair the cause, then enqueue the job again; {FIX} replaces embed jobs" if failed else None,
+            remedy=f"repair the cause, then `everthread jobs --retry ID`; {FIX} replaces embed jobs" if failed else None,
         )
 
 

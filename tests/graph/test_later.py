@@ -106,6 +106,36 @@ def test_each_window_is_read_once_however_many_wait(store: MemoryStore, ana: Ide
     ]
 
 
+def test_a_long_window_is_read_in_parts_and_each_part_once(store: MemoryStore, ana: Identity) -> None:
+    class GivesUp(SlowRules):
+        """Gives nothing usable for the third part, at first."""
+
+        def propose(self, window: Window) -> Generator[Ask, Any, list[Candidate]]:
+            found = yield from super().propose(window)
+            if len(self.windows) == 3:
+                raise ModelReplyError("prose in 2 replies")
+            return found
+
+    extractor = GivesUp()
+    said: list[AnyMessage] = []
+    for number in range(200):
+        long = f"I live in Oslo{number}. " + "And the weather was fine in the garden. " * 10
+        said += [HumanMessage(long, id=f"u{number}"), AIMessage("OK.", id=f"a{number}")]
+    work_of_all = begin(ana, store, "t1", said)
+    assert work_of_all is not None
+    put_off(work_of_all, store, extractor)
+    work(store, extractor)
+    [job] = store.jobs.of(ana, status="waiting")
+    assert job.error == "ModelReplyError: prose in 2 replies"
+    store.jobs.retry(ana, job.id)
+    work(store, extractor)
+    first, second, third, again, *others = extractor.windows
+    assert again == third, "what was learnt from before it failed is not read again"
+    assert first + second + again + sum(others) == 400
+    assert known(store, ana) == [("The user lives in Oslo199.", "active")]
+    assert [job.status for job in store.jobs.of(ana)] == ["done"]
+
+
 def in_any_order(store: MemoryStore, identity: Identity, extractor: SlowRules, order: list[int]) -> None:
     """Do the waiting jobs in another order than they were left in."""
     waiting = [job.id for job in store.jobs.of(identity)]

@@ -15,7 +15,8 @@ from everthread.nodes.extract import Candidate, RuleExtractor
 from everthread.nodes.extract.candidate import Window
 from everthread.nodes.extract.later import in_window
 from everthread.nodes.extract.pipeline import commit, propose, resolve_all, validate_all
-from everthread.nodes.extract.rereading import Reading, read_again, windows
+from everthread.nodes.extract.rereading import Reading, read_again
+from everthread.nodes.extract.sequence import windows
 from everthread.nodes.node import Ask, drive
 from everthread.stores import MemoryStore, open_store
 from everthread.stores.record import Evidence, Record, Selection
