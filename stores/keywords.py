@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from everthread.stores.segments import Names
 
-__all__ = ["Hits", "Keywords", "Threads", "Words"]
+__all__ = ["LONG_QUERY", "Hits", "Keywords", "Threads", "Words"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

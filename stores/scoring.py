@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from everthread.stores.embedding import unit
 from everthread.stores.encoding import Document, encode, pieces, term_hash
-from everthread.stores.keywords import Hits, Keywords, Threads
+from everthread.stores.keywords import LONG_QUERY, Hits, Keywords, Threads
 from everthread.stores.query import SAYS_NOTHING, Query
 from everthread.stores.segments import BLOCK, Indexed, Names, Segment, Vectors
 from everthread.stores.text import stem
@@ -57,8 +57,11 @@ FEW_TERMS = 1
 """A document of so many terms counts half, one of n times as many n/(n+1): "Great!" is like everything."""
 MEAN_PRIOR = 20
 """The mean vector is shrunk as if this many zero vectors were in the corpus: a small one is hardly centred."""
-COVERAGE_SHARE = 0.6
-"""Share of coverage in the absolute relevance; likeness of meaning has the rest, or coverage all where vectors lack."""
+COVERAGE_SHARE = 0.5
+"""Share of coverage in the absolute relevance of a question of up to `LONG_QUERY` words, and ever less in a longer one,
+which is rarely about all of its words; likeness of meaning has the rest, or coverage all where vectors lack."""
+DOUBT = 0.5
+"""How far the absolute relevance sinks when others than the speaker asked about have said what fits better."""
 UNRELATED_COSINE = {False: 0.08, True: 0.45}
 """Mean cosine of the built-in embedder between unrelated texts, for a Latin and for a CJK query."""
 UNRELATED_PRIOR = 20
@@ -82,8 +85,8 @@ class Scores(NamedTuple):
     absolute, from 0 to 1."""
     relevance: Floats
     """`fused` times the best absolute evidence (`coverage` and `cosine` above the level of unrelated texts) that any
-    document shows: the order of `fused`, on a scale that means the same for every query. What `ranking.weigh` and its
-    floor take."""
+    document shows, or any of the speaker that the query names: the order of `fused`, on a scale that means the same for
+    every query. What `ranking.weigh` and its floor take."""
 
 
 class Corpus:
@@ -187,19 +190,29 @@ class Corpus:
             context = _by_best(found.window) + _by_best(found.thread)
             fused += np.float32(CONTEXT_SHARE * self._threads.followed) * context
         fused *= self._factors(query)
+        likely = self._covered_share(query)
+        evidence = likely * found.covered + (1 - likely) * vectors.meaning(cosine, query.cjk)
+        evidence = np.where(vectors.known, evidence, found.covered)
+        named = self._named_speaker(query.text)
+        if named is None:
+            scale = evidence.max()
+        else:
+            beside = _by_best(fused)
+            gap = beside[named].max() - beside[~named].max()
+            scale = max(0, evidence[named].max() + DOUBT * min(0, gap))
+            fused[named] *= 1 + SPEAKER_BONUS
         fused = _by_best(fused)
-        meaning = vectors.meaning(cosine, query.cjk)
-        evidence = np.where(
-            vectors.known, COVERAGE_SHARE * found.covered + (1 - COVERAGE_SHARE) * meaning, found.covered
-        )
-        return Scores(keyword, semantic, fused, cosine, found.covered, fused * np.float32(evidence.max()))
+        return Scores(keyword, semantic, fused, cosine, found.covered, fused * np.float32(scale))
+
+    def _covered_share(self, query: Query) -> float:
+        """What coverage says of this question beside likeness of meaning."""
+        words = len(query.terms) / (2 if query.cjk else 1)  # each CJK character is a term, and begins another
+        return COVERAGE_SHARE * min(1.0, LONG_QUERY / max(1.0, words))
 
     def _factors(self, query: Query) -> Floats:
-        """What a document's score is multiplied by: who said it, when, and how much."""
+        """What a document's score is multiplied by: how much it says, and when it was said."""
         lengths = self._keywords.lengths
         factors: Floats = lengths / (lengths + np.float32(FEW_TERMS))
-        if len(self._speakers.known) > 1:
-            factors *= 1 + SPEAKER_BONUS * self._named_speaker(query.text)
         for days in query.days:
             within = (self._days >= _day_number(days.first)) & (self._days <= _day_number(days.last))
             if within.any():
@@ -310,20 +323,19 @@ class Corpus:
         return np.asarray((numbers[0] * 12 + numbers[1]) * 31 + numbers[2], np.int64)
 
     @cached_property
-    def _by_speaker(self) -> dict[str, Floats]:
+    def _by_speaker(self) -> dict[str, Mask]:
         plain = [name.strip().lower() for name in self._speakers.known]
         names = np.array(plain)[self._speakers.codes]
-        return {name: (names == name).astype(np.float32) for name in sorted(set(names.tolist())) if name}
+        return {name: names == name for name in sorted(set(names.tolist())) if name}
 
-    def _named_speaker(self, text: str) -> Floats:
-        """1 for the documents of the only speaker that the query names, else 0."""
-        nobody = np.zeros(len(self), np.float32)
+    def _named_speaker(self, text: str) -> Mask | None:
+        """Which documents are of the only speaker that the query names, when it names one of several."""
         if len(self._by_speaker) < 2:
-            return nobody
+            return None
         lowered = text.lower()
         words = set(re.findall(r"\w+", lowered))
         named = [name for name in self._by_speaker if _names(name, lowered, words)]
-        return self._by_speaker[named[0]] if len(named) == 1 else nobody
+        return self._by_speaker[named[0]] if len(named) == 1 else None
 
 
 YEARS = range(1970, 2100)

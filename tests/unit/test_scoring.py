@@ -250,6 +250,29 @@ def test_a_long_message_is_not_asked_to_be_covered_whole() -> None:
     assert corpus(question).score(Query.of(question)).coverage[0] == 1.0
 
 
+def test_another_speaker_s_words_do_not_answer_for_the_one_who_is_asked_about() -> None:
+    said = [
+        Document("a", "I adopted a puppy from the shelter.", speaker="Ana"),
+        Document("b", "I went to the cinema.", speaker="Ben"),
+        Document("c", "I painted the kitchen.", speaker="Ben"),
+    ]
+    found = Corpus.from_rows(map(row, said))
+    hers, his = (found.score(Query.of(f"Which puppy did {name} adopt?")) for name in ("Ana", "Ben"))
+    assert [found.ids[int(scores.fused.argmax())] for scores in (hers, his)] == ["a", "a"]
+    assert his.relevance.max() < 0.5 * hers.relevance.max()
+
+
+def test_a_long_message_is_measured_by_its_meaning_more_than_by_its_words() -> None:
+    documents = [Document("puppy", "My puppy is a beagle."), Document("build", "The release failed again.")]
+    found = Corpus.from_rows(row(document, vectors_of(document)) for document in documents)
+
+    def relevance(question: str) -> float:
+        scores = found.score(Query.of(question, vector_of(question)))
+        return float(scores.relevance.max()) - 0.5 * float(scores.coverage.max())
+
+    assert relevance(" ".join(f"puppy{n}" for n in range(40))) > relevance(" ".join(f"puppy{n}" for n in range(8)))
+
+
 def test_relevance_keeps_the_order_and_measures_it_absolutely() -> None:
     scores = corpus(*TEXTS).score(Query.of("green zebra"))
     assert scores.relevance == pytest.approx(scores.fused * scores.coverage.max())
