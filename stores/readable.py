@@ -23,7 +23,7 @@ OPENING = re.compile(r"^(\s*)([-+=]|\d+[.)])")
 UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 """Control characters, marks of direction, what has no width, and half a surrogate pair."""
 SHOWN = {
-    "id", "revision", "statement", "content_type", "subject", "scope", "recorded_at", "ended_at", "provenance",
+    "id", "revision", "statement", "content_type", "scope", "recorded_at", "ended_at", "provenance",
     "confirmed_by", "write_reason", "authority", "status", "relations", *WRITTEN,
 }  # fmt: skip
 """Fields that a line says in its own words; the others follow it as they are."""
@@ -231,8 +231,17 @@ def _said(entry: Entry) -> str:
     who = f"{entry['role']} {inert(entry['speaker'] or '')}".strip()
     source = f", from {entry['source']}" if entry["source"] != entry["role"] else ""
     line = f"- `{_code(entry['message_id'])}` {_day(entry['at'])} **{who}**{source}: {inert(entry['text'])}\n"
-    payload = told(entry["payload"])
-    return line + (f"  - {inert(f'the message whole: {payload}')}\n" if payload else "")
+    more = told(_beyond(entry))
+    return line + (f"  - {inert(f'with: {more}')}\n" if more else "")
+
+
+def _beyond(entry: Entry) -> Any:
+    """What the original message says beyond its text and its id: tool calls, parts, marks."""
+    whole = entry["payload"]
+    data = whole.get("data") if isinstance(whole, dict) else None
+    if not isinstance(data, dict) or data.get("content") != entry["text"]:
+        return whole
+    return {name: value for name, value in data.items() if name not in ("content", "id", "type") and told(value)}
 
 
 OTHERS: dict[str, Callable[[Entry], str]] = {

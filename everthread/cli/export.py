@@ -108,7 +108,7 @@ def _print_lines(lines: Iterable[str]) -> None:
     """Lines on standard output as they are; on a terminal, without what steers it."""
     shown = clean if sys.stdout.isatty() else str
     for line in lines:
-        typer.echo(shown(line.rstrip("\n")))
+        typer.echo(shown(line), nl=False)
 
 
 @with_home

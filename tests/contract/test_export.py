@@ -283,6 +283,22 @@ def test_the_document_shows_everything_with_id_source_and_date(full: MemoryStore
         assert shown in document
 
 
+def test_what_a_message_says_beyond_its_text_is_shown_and_its_text_once(store: MemoryStore) -> None:
+    call = {"name": "lookup", "args": {"city": "上海"}, "id": "call-1"}
+    for id, extra in (("m1", {}), ("m2", {"tool_calls": [call]})):
+        payload = {"type": "ai", "data": {"content": "Hello there.", "type": "ai", "id": id, **extra}}
+        said = Evidence(
+            thread_id="t", message_id=id, role="assistant", text="Hello there.", at=now_utc(), source="assistant",
+            payload=payload,
+        )  # fmt: skip
+        store.transcripts.append(ANA, [said])
+    document = "".join(store.export(ANA, format="markdown"))
+    assert document.count("Hello there.") == 2
+    assert [line for line in document.splitlines() if "with:" in line] == [
+        "  - with: tool_calls: (name: lookup, args: city: 上海, id: call-1)"
+    ]
+
+
 def test_decisions_stand_with_their_reason_and_date(store: MemoryStore) -> None:
     keep(
         store,

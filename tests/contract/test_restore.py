@@ -145,11 +145,14 @@ def test_a_run_that_was_killed_goes_on(full: MemoryStore, other: MemoryStore, fi
     assert lines_of(other) == lines_of(full)
 
 
-def test_a_dry_run_foresees_and_writes_nothing(full: MemoryStore, other: MemoryStore, file: Path) -> None:
+@pytest.mark.parametrize(("who", "as_is"), [(ADMIN, True), (ANA, False)])
+def test_a_dry_run_foresees_and_writes_nothing(
+    full: MemoryStore, other: MemoryStore, file: Path, who: Identity, as_is: bool
+) -> None:
     export_to(file, full)
-    foreseen = restore(other, file, ADMIN, as_is=True, dry_run=True)
+    foreseen = restore(other, file, who, as_is=as_is, dry_run=True)
     assert (lines_of(other), other.audit(ADMIN, action="import")) == ([], [])
-    done = restore(other, file, ADMIN, as_is=True)
+    done = restore(other, file, who, as_is=as_is)
     assert foreseen == done.model_copy(update={"dry_run": True})
 
 

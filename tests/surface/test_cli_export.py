@@ -96,6 +96,16 @@ def test_a_document_is_written_for_a_person(home: Path, tmp_path: Path) -> None:
     assert "**Ana likes reports of one page.**" in document
 
 
+def test_a_document_on_standard_output_is_the_one_in_a_file(home: Path, tmp_path: Path) -> None:
+    run("export", "--format", "markdown", "--output", tmp_path / "ana.md", home=home)
+    shown = run("export", "--format", "markdown", home=home).stdout
+    written = (tmp_path / "ana.md").read_text("utf-8")
+    assert (
+        shown[shown.index("## What is preferred") : shown.index("## The log")]
+        == (written[written.index("## What is preferred") : written.index("## The log")])
+    )
+
+
 def test_one_scope_can_be_exported(home: Path) -> None:
     result = run("export", "--scope", "project:billing", "--project", "billing", home=home)
     lines = [json.loads(line) for line in result.stdout.splitlines()]
