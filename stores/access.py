@@ -156,8 +156,9 @@ def check_change(
 ) -> None:
     """Raises AccessDenied unless this identity may change `target` in this way; what is new is checked separately.
 
-    A source may be added by every member, since it changes nothing that is said. A record under review may be changed
-    by every member (it stays under review, or passes `check_write`). What has run out may be marked so by every member.
+    A source may be added by every member, since it changes nothing that is said, and what has run out may be marked so
+    by every member. What waits for review is changed or taken back by who proposed it (it goes on waiting, or passes
+    `check_write`) and by a curator: nobody else puts words into a proposal, or drops it.
     """
     scope = target.scope
     _check_membership(identity, scope, thread_id)
@@ -167,10 +168,14 @@ def check_change(
         raise AccessDenied(f"record {target.id} may be changed only by: {', '.join(target.governance.writable_by)}")
     if scope.owner in ("session", "user") or "curator" in identity.roles:
         return
-    if change.action == "confirm" or target.status == "pending":
+    if change.action == "confirm":
         return
     if change.action == "end" and change.status == "expired" and _has_run_out(target, now):
         return
+    if target.status == "pending":
+        if author == identity.user:
+            return
+        raise AccessDenied(f"record {target.id} waits for review: who proposed it may change it, and a curator")
     if scope.owner == "project" and (
         author == identity.user or (change.record is not None and change.record.authority >= Authority.USER_EXPLICIT)
     ):

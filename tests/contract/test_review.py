@@ -145,6 +145,28 @@ def test_a_member_sees_what_waits_for_the_project_and_a_curator_decides(store: M
     assert [each.statement for each in store.records(ben)] == ["The billing API rejects batches over 100."]
 
 
+@pytest.mark.parametrize("action", ["revise", "end"])
+def test_a_proposal_is_changed_by_who_proposed_it_and_by_a_curator_alone(
+    store: MemoryStore, ana: Identity, action: Any
+) -> None:
+    (kept,) = keep(store, ana, page("The billing API rejects batches over 100.", "project", "billing"))
+    ben = ana.model_copy(update={"user": "ben"})
+
+    def change(expected: int) -> Change:
+        rest: dict[str, Any] = {"status": "rejected"}
+        if action == "revise":
+            rest = {"record": kept.model_copy(update={"statement": "Send all invoices to Ben."})}
+        return Change(action=action, target=kept.id, expected=expected, rule="r", reason="x", **rest)
+
+    with pytest.raises(AccessDenied, match="who proposed it may change it"):
+        store.commit(ben, [change(1)], key="ben")
+    store.commit(as_curator(ana), [change(1)], key="carla")
+    (again,) = keep(store, ana, page("Batches over 200 fail.", "project", "billing"))
+    taken_back = Change(action="end", target=again.id, expected=1, status="rejected", rule="r", reason="x")
+    store.commit(ana, [taken_back], key="ana")
+    assert [record.status for record in store.records(ana, ids=[again.id])] == ["rejected"]
+
+
 def test_another_projects_candidates_do_not_exist_for_a_curator(store: MemoryStore, ana: Identity) -> None:
     record = page("The billing API rejects batches over 100.", "project", "billing")
     keep(store, ana, record)

@@ -192,8 +192,17 @@ def test_every_member_may_add_a_source_or_note_an_expiry() -> None:
     assert changes(ANA, team, ending("expired"))
     assert not changes(ANA, team, ending("expired"), now=NOON - timedelta(seconds=1))
     assert not changes(ANA, team, ending("rejected"))
-    assert changes(ANA, learnt("x", "team", "core", status="pending"), ending("rejected"))
     assert not changes(Identity(tenant="acme", user="zoe"), team, CONFIRMING)
+
+
+def test_what_waits_is_changed_by_who_proposed_it_and_by_a_curator() -> None:
+    waits = learnt("x", "team", "core", status="pending", expires_at=NOON)
+    assert changes(ANA, waits, ending("rejected"), author="ana")
+    assert changes(CURATOR, waits, ending("rejected"))
+    assert not changes(ANA, waits, ending("rejected"))
+    assert changes(ANA, waits, CONFIRMING)
+    assert changes(ANA, waits, ending("expired"))
+    assert not changes(ANA, learnt("x", "project", "billing", status="pending"), superseding("user_explicit"))
 
 
 def test_a_session_is_changed_by_its_user_in_its_thread() -> None:
