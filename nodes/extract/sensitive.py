@@ -212,6 +212,7 @@ _RETENTION = {"health": 365, "finance": 180, "identity": 365, "location": 365}
 
 def class_of(text: str, proposed: Sensitivity = "normal") -> Sensitivity:
     """The sensitive class of a statement. What was proposed may be made stricter here, never milder."""
+    text = simplified(text)
     found = next((entry.name for entry in _CLASSES if entry.words.search(text)), None)
     if found == "location" and _MOVED.search(text) and (_OF_THINGS.match(text) or technology(text)):
         found = None  # "Billing moved to PostgreSQL": a thing, not a person

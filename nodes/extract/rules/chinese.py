@@ -145,7 +145,7 @@ def _one(clause: str, project: str | None, *, listed: bool = False) -> list[Sket
 def _by_parts(clause: str, project: str | None, *, listed: bool) -> list[Sketch]:
     """What the parts say, one by one. A part without a subject has that of the part before it."""
     parts = [_bare(REMEMBER.sub("", CORRECTION.sub("", part))) for part in wording.clauses(clause)]
-    if len(parts) < 2 or ASKS_WHETHER.match(parts[-1]):
+    if len(parts) < 2 or ASKS_WHETHER.match(wording.clauses(clause)[-1].strip(" ？?。")):
         return []
     found: list[Sketch] = []
     who = ""
