@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from everthread.nodes.extract import Candidate, ModelExtractor
 from everthread.nodes.extract.candidate import Window
 from everthread.nodes.node import adrive, drive
 from everthread.stores.record import Provenance
+from everthread.stores.text import estimate_tokens
 
 GOOD = {"statement": "The user prefers short reports.", "messages": [1], "write_reason": "a stated preference"}
 WINDOW = ("I prefer short reports.", ("assistant", "Noted."))
@@ -112,3 +115,48 @@ async def test_async_asks_the_same() -> None:
     model = FakeModel(replies=["prose", reply(GOOD)])
     found = await adrive(ModelExtractor(model).propose(Window(lines(*WINDOW))))
     assert found == [Candidate.model_validate(GOOD)]
+
+
+def numbers_in(prompt: list[BaseMessage]) -> list[int]:
+    """The numbers of the messages that a request shows."""
+    return [int(number) for number in re.findall(r"<message number=(\d+) ", text_of(prompt))]
+
+
+@pytest.mark.parametrize("words", ["I like tea and long walks. ", "我喜欢喝茶，也喜欢散步。"])
+def test_a_long_window_is_read_in_several_requests_that_each_fit(words: str) -> None:
+    said = [line for n in range(250) for line in (f"{n}: {words * 20}", ("assistant", "Noted."))]
+    model = FakeModel(replies=[reply()])
+    assert proposed(model, *said) == []
+    assert len(model.prompts) > 3
+    assert max(estimate_tokens(text_of(prompt)) for prompt in model.prompts) < 14_000
+    shown = [numbers_in(prompt) for prompt in model.prompts]
+    assert sorted({number for numbers in shown for number in numbers}) == list(range(1, 501))
+    for before, after in pairwise(shown):
+        assert after[:2] == before[-2:]  # each starts with the end of the one before
+        assert f"Messages {after[0]} to {after[1]} were read before" in text_of(model.prompts[shown.index(after)])
+
+
+def test_the_candidates_of_all_requests_come_together_and_point_to_the_whole_window() -> None:
+    long = "x" * 4_000
+    said = [line for n in range(20) for line in (f"{n} {long}", ("assistant", long))]
+    replies = [reply({**GOOD, "messages": [n]}) for n in (1, 3, 5, 7, 9, 11, 13, 15)]
+    model = FakeModel(replies=replies)
+    found = proposed(model, *said)
+    assert [each.messages for each in found] == [(n,) for n in (1, 3, 5, 7, 9, 11, 13, 15)][: len(model.prompts)]
+    assert len(found) > 1
+
+
+def test_one_request_without_a_usable_reply_keeps_the_whole_window() -> None:
+    said = ["x" * 4_000, ("assistant", "x" * 4_000)] * 20
+    model = FakeModel(replies=[reply(GOOD), "prose", "more prose"])
+    with pytest.raises(ModelReplyError, match="no usable candidates in 2 replies"):
+        proposed(model, *said)
+
+
+def test_the_known_records_are_looked_up_by_the_last_words_of_the_user() -> None:
+    asked: list[str] = []
+    window = Window(lines("first " * 2_000, "the last words"), look=lambda query: asked.append(query) or [])  # type: ignore[func-returns-value]  # None is falsy
+    drive(ModelExtractor(FakeModel(replies=[reply()]), name="fake").propose(window))
+    (query,) = asked
+    assert len(query) <= 2_000
+    assert query.endswith("the last words")
