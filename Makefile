@@ -27,8 +27,11 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python -m benchmarks.stores
 	$(BIN)/python -m benchmarks.writing
-	@if [ -n "$(DATA)" ]; then $(BIN)/python benchmarks/recall.py --data $(DATA); \
-	else echo "recall and ingest figures need data: make bench DATA=path/to/data"; fi
+	@if [ -n "$(DATA)" ]; then \
+	$(BIN)/python benchmarks/longmemeval.py --data $(DATA)/longmemeval; \
+	$(BIN)/python benchmarks/madial.py --data $(DATA)/madial; \
+	for file in $(DATA)/locomo/*.json; do $(BIN)/python benchmarks/locomo.py --data $$file; done; \
+	else echo "recall figures need data: make bench DATA=path/to/data"; fi
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "everthread needs Python 3.11 or newer; set PYTHON=python3.12")'

@@ -29,7 +29,15 @@ class Question(NamedTuple):
 
     text: str
     gold: frozenset[str]
+    """Empty when no message does."""
     kind: str
+    """Which table it belongs to."""
+    type: str = ""
+    """The set's own name for questions of this sort."""
+    asked: datetime | None = None
+    """When it is asked; the time of the newest message where the set does not say."""
+    sessions: frozenset[str] = frozenset()
+    """The threads that the set names as the answer's, where it names threads."""
 
 
 class Conversation(NamedTuple):
@@ -40,14 +48,25 @@ class Conversation(NamedTuple):
     questions: list[Question]
 
 
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+
+
 def locomo(path: Path) -> Iterator[Conversation]:
-    """Five long chats of two people. Evidence ids are normalised, those that do not exist are dropped, and questions
-    that have none left are skipped. `kind` is `locomo` for categories 1 to 4, `locomo-5` for the adversarial ones."""
+    """Long chats of two people. Evidence ids are normalised, those that do not exist are dropped, and questions that
+    have none left are skipped. `kind` is `locomo` for categories 1 to 4, `locomo-5` for the adversarial ones, whose
+    evidence is what the other person said."""
     for number, sample in enumerate(json.loads(path.read_text(encoding="utf-8"))):
         messages = list(_locomo_messages(sample["conversation"]))
         known = {message.id for message in messages}
+        end = max(message.at for message in messages)
         questions = [
-            Question(entry["question"], gold, "locomo-5" if entry["category"] == 5 else "locomo")
+            Question(
+                entry["question"],
+                gold,
+                "locomo-5" if entry["category"] == 5 else "locomo",
+                CATEGORIES[entry["category"]],
+                end,
+            )
             for entry in sample["qa"]
             if (gold := frozenset(_locomo_evidence(entry["evidence"]) & known))
         ]
@@ -78,9 +97,9 @@ def madial(folder: Path, language: str) -> Iterator[Conversation]:
         for line in _lines(home / f"MADial-Bench-{language}-memory.json")
         for key, memory in line.items()
     ]
-    known = {message.id for message in messages}
+    known, end = {message.id for message in messages}, max(message.at for message in messages)
     questions = [
-        Question(_said_before(entry), gold, f"madial-{language}")
+        Question(_said_before(entry), gold, f"madial-{language}", asked=end)
         for entry in _lines(home / f"MADial-Bench-{language}-dialogue.json")
         if (gold := frozenset(str(number) for number in entry["relevant-id"]) & known)
     ]
@@ -98,25 +117,43 @@ def _speaker_prefix(match: re.Match[str]) -> str:
 
 def longmemeval(folder: Path) -> Iterator[Conversation]:
     """One conversation a question, by the official protocol: user turns only; gold are the user turns with the answer
-    in an answer session; abstention questions and those without such a turn are skipped."""
-    with gzip.open(folder / "dev120_sessions.jsonl.gz", "rt", encoding="utf-8") as file:
-        sessions = [json.loads(line) for line in file]
-    with gzip.open(folder / "dev120_questions.jsonl.gz", "rt", encoding="utf-8") as file:
-        entries = [json.loads(line) for line in file]
-    for entry in entries:
+    in an answer session. `kind` is `longmemeval` for the questions that the protocol counts, else
+    `longmemeval-uncounted`: those about what was never said (`_abs`), and those that no user turn answers."""
+    sessions = list(_packed(next(folder.glob("*_sessions.jsonl.gz"))))
+    for entry in _packed(next(folder.glob("*_questions.jsonl.gz"))):
         messages: list[Message] = []
         gold: set[str] = set()
         for position, (session, date, line) in enumerate(entry["haystack"]):
-            at = datetime.strptime(re.sub(r" \(\w+\)", "", date), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
             for number, turn in enumerate(sessions[line]):
                 if turn["role"] != "user":
                     continue
-                messages.append(Message(f"{position}:{number}", f"{position}-{session}", "", turn["content"], at))
+                messages.append(
+                    Message(f"{position}:{number}", f"{position}-{session}", "", turn["content"], _day(date))
+                )
                 if "answer" in session and turn.get("has_answer"):
                     gold.add(messages[-1].id)
-        if gold and "_abs" not in entry["question_id"]:
-            question = Question(entry["question"], frozenset(gold), "longmemeval")
-            yield Conversation(entry["question_id"], messages, [question])
+        never_said = "_abs" in entry["question_id"]
+        question = Question(
+            entry["question"],
+            frozenset() if never_said else frozenset(gold),
+            "longmemeval-uncounted" if never_said or not gold else "longmemeval",
+            "abstention" if never_said else entry["question_type"],
+            _day(entry["question_date"]),
+            frozenset(
+                f"{n}-{id}" for n, (id, _, _) in enumerate(entry["haystack"]) if id in entry["answer_session_ids"]
+            ),
+        )
+        yield Conversation(entry["question_id"], messages, [question])
+
+
+def _day(said: str) -> datetime:
+    """2023/05/30 (Tue) 18:40."""
+    return datetime.strptime(re.sub(r" \(\w+\)", "", said), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+
+
+def _packed(path: Path) -> Iterator[Any]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        yield from map(json.loads, file)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
