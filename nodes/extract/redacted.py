@@ -42,13 +42,12 @@ class Redacted:
 def redacted(candidate: Candidate) -> Candidate:
     """The candidate with a mark in place of each personal number, or itself when it holds none."""
     fields = {name: getattr(candidate, name) for name in ("statement", "subject", "predicate", "value")}
-    changed = {name: without_numbers(text) for name, text in fields.items() if text and has_personal_number(text)}
+    changed: dict[str, str | None] = {
+        name: without_numbers(text) for name, text in fields.items() if text and has_personal_number(text)
+    }
     held = [each for each in candidate.entities if has_personal_number(each)]
-    if (
-        candidate.value
-        and candidate.value in fields["statement"]
-        and candidate.value not in changed.get("statement", fields["statement"])
-    ):
+    left = changed.get("statement") or candidate.statement
+    if candidate.value and candidate.value in candidate.statement and candidate.value not in left:
         changed |= {"value": None, "predicate": None}  # the value was the number
     if not changed and not held:
         return candidate

@@ -304,7 +304,7 @@ def one_off_output(candidate: Candidate, ground: Ground) -> Verdict:
 
 
 def live_value(candidate: Candidate, ground: Ground) -> Verdict:
-    if candidate.content_type == "fact" and wording.is_live_value(candidate.statement):
+    if wording.is_live_value(candidate.statement) and not wording.is_liking(candidate.statement):
         return "another system owns this value, and it changes: look it up (R182)"
     return None
 
@@ -411,18 +411,43 @@ def advice(candidate: Candidate, ground: Ground) -> Verdict:
     return None
 
 
-def quoted(candidate: Candidate, ground: Ground) -> Verdict:
-    """What a user pastes is not what a user says."""
-    lines = ground.rests_on(candidate)
-    if not all(wording.own_words(line.text).replace(wording.QUOTED, "").strip() for line in lines):
-        return "it stands in quoted or pasted text only"
+def handed_over(candidate: Candidate, ground: Ground) -> Verdict:
+    """ "Translate: I live in Paris" and "let's play, I'm a dragon" are said by the user, and not of the user."""
+    lines = [line for line in ground.rests_on(candidate) if line.source == "user"]
+    if any(wording.is_fiction(line.text) for line in lines):
+        return "it was said in a game or a scene"
+    if _all_said(candidate, ground, lambda each: wording.is_task_text(each) or wording.takes_back(each)):
+        return "it belongs to a text to work on, or was taken back"
     return None
 
 
-REVIEW: tuple[Rule, ...] = (untrusted_source, not_in_source, asked_once, advice, quoted)
+def reported(candidate: Candidate, ground: Ground) -> Verdict:
+    """ "My boss says we use Oracle": the user passes it on, and does not state it."""
+    if _all_said(candidate, ground, wording.is_reported):
+        return "the user passes on what somebody else said"
+    return None
+
+
+def quoted(candidate: Candidate, ground: Ground) -> Verdict:
+    """What a user pastes is not what a user says."""
+    wanted = set(query_terms(candidate.statement)) - _FRAME
+    for position in ground.numbers(candidate):
+        own = wording.own_words(ground.lines[position].text).replace(wording.QUOTED, "")
+        said, all_said = wanted & set(query_terms(own)), wanted & ground.words[position]
+        if not own.strip() or (len(all_said) >= GROUNDED * len(wanted) > len(said)):
+            return "it stands in quoted or pasted text only"
+    return None
+
+
+REVIEW: tuple[Rule, ...] = (untrusted_source, not_in_source, asked_once, advice, handed_over, reported, quoted)
 """The rules that let nothing become active before somebody looked at it (R106)."""
 
-_MOST = {"not-in-source": Authority.INFERRED, "quoted": Authority.EXTERNAL}
+_MOST = {
+    "not-in-source": Authority.INFERRED,
+    "handed-over": Authority.INFERRED,
+    "reported": Authority.EXTERNAL,
+    "quoted": Authority.EXTERNAL,
+}
 """What the words are worth that the messages they point to do not say in person: a person who approves them later does
 not make them the user's."""
 _FRAME = frozenset(
@@ -537,14 +562,17 @@ def _texts(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _all_said(candidate: Candidate, ground: Ground, test: Callable[[str], bool]) -> bool:
-    """Whether every sentence of the user's that it rests on passes the test."""
+    """Whether every sentence of the user's that says it passes the test; without one that says most of it, whether all
+    of those do that it rests on."""
     said = [
         sentence
         for position in ground.numbers(candidate)
         if ground.lines[position].source == "user"
         for sentence in ground.sentences[position]
     ]
-    return bool(said) and all(map(test, said))
+    wanted = set(query_terms(candidate.statement)) - _FRAME
+    saying = [each for each in said if wanted and len(wanted & set(query_terms(each))) >= GROUNDED * len(wanted)]
+    return bool(said) and all(map(test, saying or said))
 
 
 def _asks_once(sentence: str) -> bool:

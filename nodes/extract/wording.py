@@ -16,6 +16,7 @@ __all__ = [
     "is_fiction",
     "is_guess",
     "is_lasting",
+    "is_liking",
     "is_live_value",
     "is_one_off_output",
     "is_past",
@@ -261,7 +262,7 @@ def is_fiction(text: str) -> bool:
 
 
 _REPORTED = re.compile(
-    r"\b(?:said|says|say that|told (?:me|us)|claims?|claimed|according to|wrote|writes|i (?:read"
+    r"\b(?:(?<!\bi )said|says|say that|told (?:me|us)|claims?|claimed|according to|wrote|writes|i (?:read"
     r"|heard)|heard that|asked (?:me|us)|quote|reportedly|the (?:article|page|site|docs?|email|log"
     r"|error|output) )\b",
     re.IGNORECASE,
@@ -431,6 +432,16 @@ _LIVE = re.compile(
 def is_live_value(text: str) -> bool:
     """Whether it is a reading of something that another system owns and that changes (R101, R182)."""
     return bool(_LIVE.search(simplified(text)))
+
+
+_LIKING = re.compile(
+    r"\b(?:prefers?|likes?|loves?|hates?|dislikes?|wants?|wishes)\b|喜欢|偏好|希望|讨厌|更爱", re.IGNORECASE
+)
+
+
+def is_liking(text: str) -> bool:
+    """Whether it tells what somebody likes or wants: no system owns that."""
+    return bool(_LIKING.search(simplified(text)))
 
 
 _ORDERS = re.compile(

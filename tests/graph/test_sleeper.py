@@ -94,7 +94,11 @@ def take_in(home: Home, identity: Identity, injection: Injection, number: int) -
         when="inline",
     ).compile(checkpointer=saver, store=store)
     asked = ASKED[number % 2].format("https://news.example/today")
-    agent.invoke({"messages": [HumanMessage(asked)]}, {"configurable": {"thread_id": f"in{number}"}}, context=identity)
+    agent.invoke({"messages": [HumanMessage(asked)]}, at(f"in{number}"), context=identity)
+
+
+def at(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
 
 
 def learnt(store: MemoryStore, identity: Identity) -> list[tuple[str, str, str]]:
@@ -119,7 +123,7 @@ def test_what_a_page_orders_is_neither_believed_nor_shown_later(home: Home) -> N
     agent = create_memory_agent(asked, recall="both").compile(checkpointer=saver, store=store)
     for number, injection in enumerate(INJECTIONS):
         for turn, question in enumerate(QUESTIONS):
-            thread = {"configurable": {"thread_id": f"later{number}-{turn}"}}
+            thread = at(f"later{number}-{turn}")
             agent.invoke({"messages": [HumanMessage(question.format(injection.topic))]}, thread, context=identity)
     shown = [message.text for prompt in asked.prompts for message in prompt]
     assert len(asked.prompts) == len(INJECTIONS) * len(QUESTIONS)
@@ -143,7 +147,7 @@ def test_what_the_same_words_say_of_the_user_is_learnt_when_the_user_says_them(h
     identity = Identity(tenant="acme", user="ana", project="billing")
     agent = create_memory_agent(FakeModel()).compile(checkpointer=saver, store=store)
     said = "I moved to Zorvexville last week, keep that in mind."
-    agent.invoke({"messages": [HumanMessage(said)]}, {"configurable": {"thread_id": "a"}}, context=identity)
+    agent.invoke({"messages": [HumanMessage(said)]}, at("a"), context=identity)
     assert [(status, authority) for status, authority, _ in learnt(store, identity)] == [("active", "user_explicit")]
 
 

@@ -288,9 +288,9 @@ def _as_a_rule(clause: str, project: str | None) -> list[Sketch]:
 
 
 def _preferred(clause: str, project: str | None) -> list[Sketch]:
-    first = TOPIC_FIRST.match(clause)
-    if first and not EMPTY_OBJECT.match(first["what"]) and _is_lasting_taste(first["what"]):
-        clause = f"我喜欢{first['thing']}{first['what']}"
+    topic_first = TOPIC_FIRST.match(clause)
+    if topic_first and not EMPTY_OBJECT.match(topic_first["what"]) and _is_lasting_taste(topic_first["what"]):
+        clause = f"我喜欢{topic_first['thing']}{topic_first['what']}"
     rather = RATHER.match(clause)
     match = rather or PREFER.match(clause)
     if match is None:
@@ -368,7 +368,7 @@ def _is_lasting_taste(value: str) -> bool:
 def _about_project(clause: str, project: str | None) -> list[Sketch]:
     subject = project or "project"
     statement = f"{_project_name(project)}：{clause}。"
-    match = next((found for form in DECIDED if (found := form.match(clause))), None)
+    match = next((each for form in DECIDED if (each := form.match(clause))), None)
     if match and not EMPTY_OBJECT.match(match["what"]) and _is_lasting_choice(clause):
         return [_choice(match["what"], statement, subject, "a decision that was made")]
     match = IS.match(clause)
@@ -404,7 +404,7 @@ def _about_project(clause: str, project: str | None) -> list[Sketch]:
     match = SCHEDULE.match(clause) or TEAM.match(clause)
     if match:
         return [Sketch(statement, "a fact about the project", owner="project")]
-    match = next((found for form in USES if (found := form.match(REASON.sub("", clause)))), None)
+    match = next((each for form in USES if (each := form.match(REASON.sub("", clause)))), None)
     if match and not (match.re is USES[-1] and not _names(match["what"])) and not EMPTY_OBJECT.match(match["what"]):
         return [_choice(match["what"], statement, subject, "a fact about the project")]
     match = CONVENTION.match(clause)
