@@ -91,13 +91,25 @@ def resolve(draft: Draft, existing: Sequence[Record]) -> Change:
 
 
 def settled(draft: Draft, change: Change, existing: Sequence[Record]) -> list[Change]:
-    """What `change`, as `resolve` decided it, settles besides: the other sides of a contest that the draft wins too.
+    """What `change`, as `resolve` decided it, settles besides: what else stands in the draft's place, such as the other
+    side of a contest, and what the speaker corrects by something that is known already.
 
-    Another member's word stays contested: only who corrects it, or a curator, ends it.
+    Only what the draft wins over ends. Another member's word stays: only who corrects it, or a curator, ends it.
     """
-    won = next((known for known in existing if known.id == change.target and known.status == "contested"), None)
-    if change.action != "supersede" or change.record is None or change.record.status == "pending" or won is None:
+    record = change.record or draft.record
+    if change.action not in ("supersede", "confirm") or "pending" in (draft.record.status, record.status):
         return []
+    meant = set(draft.touches) if draft.corrects else set()
+
+    def is_over(known: Record) -> bool:
+        if known.id in meant and (known.scope.owner, known.scope.owner_id) == (
+            record.scope.owner,
+            record.scope.owner_id,
+        ):
+            return _may_be_meant(record, known) and not is_same_fact(record, known)
+        rivals = change.action == "supersede" and known.scope == record.scope and not is_many_valued(record)
+        return rivals and is_same_property(record, known) and _overlap(record, known)
+
     return [
         Change(
             action="end",
@@ -105,15 +117,14 @@ def settled(draft: Draft, change: Change, existing: Sequence[Record]) -> list[Ch
             expected=known.revision,
             status="archived",
             rule="settled",
-            reason="what took the place of the other side settles it",
+            reason="what was said settles it too",
             evidence=change.evidence,
         )
         for known in existing
-        if known.status == "contested"
-        and known.id != won.id
-        and known.scope == won.scope
-        and is_same_property(won, known)
-        and not _is_others_word(draft.record, known)
+        if known.id != change.target
+        and known.status in ("active", "contested")
+        and is_over(known)
+        and not _is_others_word(record, known)
         and _wins(draft, known)
     ]
 

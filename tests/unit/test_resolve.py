@@ -402,6 +402,34 @@ def test_what_settles_a_contest_ends_its_other_side_too() -> None:
     assert [each.target for each in settled(again, change, [one, other])] == [one.id]
 
 
+def test_a_correction_leaves_nothing_beside_it_that_it_contradicts() -> None:
+    meant, home = record("short"), record("Oslo", predicate="lives in")
+    right = record("Porto", predicate="lives in", at=LATER, message="m2")
+    draft = Draft(right, "accepted", "test", corrects=True, touches=(meant.id,))
+    change = resolve(draft, [meant, home])
+    assert (change.action, change.target) == ("supersede", meant.id)
+    assert [each.target for each in settled(draft, change, [meant, home])] == [home.id]
+
+
+def test_a_correction_by_what_is_known_ends_what_it_corrects() -> None:
+    wrong, home = record("Rome", predicate="lives in", thread="t0"), record("Oslo", predicate="lives in")
+    other = record("tea", predicate="drinks")
+    draft = Draft(
+        record("Oslo", predicate="lives in", at=LATER, message="m2"),
+        "accepted",
+        "x",
+        corrects=True,
+        touches=(wrong.id,),
+    )
+    change = resolve(draft, [wrong, home, other])
+    assert (change.action, change.target) == ("confirm", home.id)
+    assert [(each.target, each.rule) for each in settled(draft, change, [wrong, home, other])] == [
+        (wrong.id, "settled")
+    ]
+    older = draft._replace(record=record("Oslo", predicate="lives in", at=AT - timedelta(days=1), message="m3"))
+    assert settled(older, resolve(older, [wrong, home]), [wrong, home]) == []
+
+
 def test_a_contest_of_members_is_not_settled_by_a_third() -> None:
     fields: dict[str, Any] = {"subject": "billing", "predicate": "database", "scope": BILLING, "status": "contested"}
     one, other = record("MySQL", actor="ben", **fields), record("Oracle", actor="cleo", thread="t2", **fields)
