@@ -41,10 +41,13 @@ class Threads:
             codes[alone] = len(groups.known) + np.arange(len(alone))
         _, self.of = np.unique(codes, return_inverse=True)
         """Which thread each document is in."""
-        order = np.argsort(self.of, kind="stable")
+        self.order = order = np.argsort(self.of, kind="stable")
+        """All documents, thread by thread."""
         beside = self.of[order[1:]] == self.of[order[:-1]]
         self.left, self.right = order[:-1][beside], order[1:][beside]
         """Pairs of neighbours, by position."""
+        self._beside = np.full((2, n), n)
+        self._beside[0, self.right], self._beside[1, self.left] = self.left, self.right
         self.count = int(self.of.max()) + 1
         self.followed = 1 - self.count / n
         """Share of the documents that follow another one in their thread."""
@@ -55,6 +58,12 @@ class Threads:
         total[self.right] += values[self.left]
         total[self.left] += values[self.right]
         return total
+
+    def around(self, hits: Hits) -> Floats:
+        """`windowed` of a term that few documents have."""
+        n = len(self.of)
+        rows = np.concatenate([hits.rows, *self._beside[:, hits.rows]])
+        return np.bincount(rows, np.tile(hits.counts, 3), n + 1)[:n].astype(np.float32)
 
     def summed(self, values: Floats) -> Floats:
         """The sum of each thread's values."""
@@ -115,27 +124,28 @@ class Keywords:
         asked: list[float] = []
         bodies, dates = self._find("body", query), self._find("date", query)
         for weight, body, day in zip(query.values(), bodies, dates, strict=True):
-            if threads is None and not len(day.rows):
-                hits, found = body
-            else:
-                counts = np.zeros(self._count, np.float32)
-                counts[body.rows] = body.counts
-                if threads is not None:
-                    near = threads.windowed(counts)
-                    near[day.rows] += day.counts
-                    _add(window, near, self._window_norm, weight)
-                    said = threads.summed(counts)
-                    said[np.unique(threads.of[day.rows])] += 1
-                    _add(thread, said, self._thread_norm, weight)
-                counts[day.rows] += day.counts
-                hits = np.flatnonzero(counts)
-                found = counts[hits]
-            own[hits] += weight * _bm25(found, self._own_norm[hits], self._count)
-            rarity = weight * _idf(self._count + RARITY_PRIOR, len(hits))
+            if threads is not None:
+                near = threads.around(body)
+                near[day.rows] += day.counts
+                _add(window, near, self._window_norm, weight)
+                said = np.bincount(threads.of[body.rows], body.counts, threads.count).astype(np.float32)
+                said[np.unique(threads.of[day.rows])] += 1
+                _add(thread, said, self._thread_norm, weight)
+            hits = body if not len(day.rows) else self._together(body, day)
+            own[hits.rows] += weight * _bm25(hits.counts, self._own_norm[hits.rows], self._count)
+            rarity = weight * _idf(self._count + RARITY_PRIOR, len(hits.rows))
             asked.append(rarity)
-            covered[hits] += rarity
+            covered[hits.rows] += rarity
         covered = np.minimum(1, covered / np.float32(_to_cover(asked)))
         return Words(own, window, window if threads is None else thread[threads.of], covered)
+
+    def _together(self, body: Hits, day: Hits) -> Hits:
+        """A term of the body and of the date, each document once."""
+        counts = np.zeros(self._count, np.float32)
+        counts[body.rows] = body.counts
+        counts[day.rows] += day.counts
+        rows = np.flatnonzero(counts)
+        return Hits(rows, counts[rows])
 
     def documents(self, terms: Iterable[int]) -> dict[int, int]:
         """How many documents contain each term, dates aside."""

@@ -473,10 +473,12 @@ class _Dense:
             at = np.minimum(np.searchsorted(spans.keys[:, 0], keys[:, 0]), len(spans.keys) - 1)
             unknown = (spans.keys[at] != keys).any(axis=1)
             lengths[~unknown] = spans.lengths[at[~unknown]]
-        rest = np.flatnonzero(unknown)
+        rest = threads.order[unknown[threads.order]]
         for start in range(0, len(rest), BLOCK):
             block = rest[start : start + BLOCK]
-            lengths[block] = np.linalg.norm(sum(self._whole(row) for row in beside[:, block]), axis=1)
+            positions, places = np.unique(beside[:, block], return_inverse=True)  # each is looked up once
+            three = self._whole(positions)[places.reshape(3, -1)].sum(axis=0)
+            lengths[block] = np.sqrt(np.einsum("ij,ij->i", three, three))
         order = np.argsort(keys[:, 0])
         self.spans = _Spans(keys[order], lengths[order])
         return lengths

@@ -85,6 +85,8 @@ class Candidate(NamedTuple):
     signals: Signals
     linked_to: str | None
     """The hit that brought it, when its own words did not."""
+    ranks: dict[str, int] | None = None
+    """With `explain`: its place in each arm."""
 
 
 class Recaller:
@@ -224,11 +226,16 @@ class Recaller:
             # The fused score orders; the best relevance sets its scale, so that it compares with records and a floor.
             scale = float(scores.relevance.max(initial=0))
             hits: list[Hit] = []
-            for n in _descending(scores.fused, asked.pool):
-                for said in self._transcripts.lookup(connection, [corpus.id(n)]):
-                    if scores.fused[n] > 0 and (asked.as_of is None or said.at <= asked.as_of):
-                        hits.append(_evidence_hit(said, _steady(float(scores.fused[n]) * scale), scores, n))
-                if len(hits) == asked.limit and not asked.explain:
+            order = [n for n in _descending(scores.fused, asked.pool) if scores.fused[n] > 0]
+            for start in range(0, len(order), asked.limit):
+                some = order[start : start + asked.limit]
+                found = self._transcripts.lookup(connection, [corpus.id(n) for n in some])
+                hits += [
+                    _evidence_hit(said, _steady(float(scores.fused[n]) * scale), scores, n)
+                    for n, said in zip(some, found, strict=True)
+                    if said is not None and (asked.as_of is None or said.at <= asked.as_of)
+                ]
+                if len(hits) >= asked.limit and not asked.explain:
                     break
         return Found(hits, [])
 
@@ -337,6 +344,8 @@ def _weighed(
             now=asked.now,
         )
         candidates[record.id] = Candidate(record, round(weighed, 4), signals, brought_by)
+    if asked.explain:
+        candidates = _ranked_in_each_arm(candidates, scores, wanted)
     ranked = sorted(candidates.values(), key=lambda c: (-c.score, -c.record.recorded_at.timestamp(), c.record.id))
     most = None if asked.explain else asked.limit
     kept, duplicates = collapse([(candidate.record, candidate.score) for candidate in ranked], most=most)
@@ -345,6 +354,22 @@ def _weighed(
     same = [_hit(candidates[duplicate.record.id], f"dropped: it {duplicate.reason}") for duplicate in duplicates]
     far = [_hit(candidates[record.id], FAR) for record, score in kept if score <= 0]
     return Found(hits, same + far + dropped)
+
+
+def _ranked_in_each_arm(
+    candidates: dict[str, Candidate], scores: Scores, wanted: dict[str, int]
+) -> dict[str, Candidate]:
+    """The candidates with their places: among all that were scored, and for the graph among the candidates."""
+    arms = {"keyword": scores.keyword, "semantic": scores.semantic}
+    linked = np.array([candidate.signals.graph for candidate in candidates.values()])
+    ranked = {}
+    for id, candidate in candidates.items():
+        n = wanted[id]
+        ranks = {arm: int((found > found[n]).sum()) + 1 for arm, found in arms.items() if found[n] > 0}
+        if candidate.signals.graph > 0:
+            ranks["graph"] = int((linked > candidate.signals.graph).sum()) + 1
+        ranked[id] = candidate._replace(ranks=ranks)
+    return ranked
 
 
 def _hit(candidate: Candidate, why: str) -> Hit:
@@ -359,6 +384,7 @@ def _hit(candidate: Candidate, why: str) -> Hit:
         at=record.provenance.observed_at,
         score=candidate.score,
         signals=candidate.signals,
+        ranks=candidate.ranks or {},
         why=why,
     )
 

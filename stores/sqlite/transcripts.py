@@ -234,13 +234,13 @@ class Transcripts:
 
     # ---------------------------------------------------------------------------------------------------------- index
 
-    def lookup(self, connection: apsw.Connection, keys: Sequence[str]) -> list[Evidence]:
-        """The messages behind ids of the search index, in that order; those that are gone are left out.
+    def lookup(self, connection: apsw.Connection, keys: Sequence[str]) -> list[Evidence | None]:
+        """The messages behind ids of the search index, in that order; None for one that is gone.
 
         It asks for no identity: the ids come from that identity's own space of the index.
         """
         found = {seq: _from_row(row) for seq, *row in connection.execute(LOOKUP, (_numbers(keys),))}
-        return [found[int(key)] for key in keys if int(key) in found]
+        return [found.get(int(key)) for key in keys]
 
     def documents(self, connection: apsw.Connection, keys: Sequence[str]) -> list[Document]:
         """What to index for these ids, in that order; those that are gone are left out."""
