@@ -43,6 +43,7 @@ __all__ = [
     "MemoryStore",
     "Noted",
     "Task",
+    "TaskStatus",
     "Tasks",
     "ThreadEraser",
     "ThreadInfo",
@@ -155,6 +156,9 @@ class Transcripts(Protocol):
         """Erase these messages and their index rows; returns how many are gone. They are not appended again."""
 
 
+TaskStatus = Literal["scheduled", "running", "completed", "failed", "cancelled"]
+
+
 class Task(Frozen):
     """Something to do or to be reminded of, with explicit states (R8, R316). Found by key, never by similarity."""
 
@@ -165,17 +169,31 @@ class Task(Frozen):
     thread_id: str | None
     """Where its notice goes; None means the user's next turn in any thread."""
     due_at: AwareDatetime | None
-    """When it is due; None for background work that reports when it ends."""
-    status: Literal["scheduled", "running", "completed", "failed", "delivered", "cancelled"]
-    """Where it is: scheduled -> running -> completed | failed; a due or ended one becomes delivered once noticed."""
+    """When it is due, with the offset it was given with; None for what has no time."""
+    status: TaskStatus
+    """Where it is: scheduled -> running -> completed | failed, or cancelled. Nothing leaves the last three."""
     result: str | None = None
     """What it ended with."""
     created_at: AwareDatetime
     """When it was made."""
+    after: tuple[str, ...] = ()
+    """Ids of the tasks that must be completed before it can start."""
+    blocked_by: tuple[str, ...] = ()
+    """Those of `after` that are not completed yet; one that failed or was cancelled holds it up until `after` is
+    changed."""
+    told_at: AwareDatetime | None = None
+    """When notice of it was given; None before that, and again once it is rescheduled or has a result."""
+    said_in: str | None = None
+    """The thread in which the user asked for it; it is erased with that thread."""
+    message_ids: tuple[str, ...] = ()
+    """The messages in which the user asked for it; it is erased with any of them."""
 
 
 class Tasks(Protocol):
-    """The task repository: states change only by the transitions named at `Task.status`."""
+    """The task repository: states change only by the transitions named at `Task.status`.
+
+    Each method that takes a task's id raises UsageError when this user has no such task.
+    """
 
     def create(
         self,
@@ -184,27 +202,65 @@ class Tasks(Protocol):
         *,
         thread_id: str | None = None,
         due_at: datetime | None = None,
+        after: Sequence[str] = (),
         key: str | None = None,
+        said_in: str | None = None,
+        message_ids: Sequence[str] = (),
     ) -> Task:
-        """A new task, scheduled; the same key returns the task that exists."""
+        """A new task, scheduled; the same key (of this user) returns the task that exists, as it is now.
+
+        Raises UsageError when there is no text, `due_at` has no time zone, or one of `after` is no task of this
+        user's; AccessDenied when the thread is another user's.
+        """
 
     def start(self, identity: Identity, task_id: str) -> Task:
-        """Work on it has begun. Conflict if it is not scheduled, UsageError if this user has no such task."""
+        """Work on it has begun. Conflict if it is not scheduled, or waits for others."""
 
-    def finish(self, identity: Identity, task_id: str, result: str, *, failed: bool = False) -> Task:
-        """Record how it ended. Conflict if it has already ended, UsageError if this user has no such task."""
+    def finish(self, identity: Identity, task_id: str, result: str | None = None, *, failed: bool = False) -> Task:
+        """Record how it ended. A notice follows when there is a result to tell, and none without. Conflict if it has
+        ended already, or would be completed while it waits for others."""
 
     def cancel(self, identity: Identity, task_id: str) -> Task:
-        """Give it up; no notice follows. Conflict if it has already ended, UsageError if this user has no such task."""
+        """Give it up; no notice follows. Conflict if it has already ended."""
+
+    def reschedule(self, identity: Identity, task_id: str, due_at: datetime | None) -> Task:
+        """Make it due at another time, at which it rings (again); None: at none. Conflict if it has ended, UsageError
+        when the time has no zone."""
+
+    def depend(self, identity: Identity, task_id: str, after: Sequence[str]) -> Task:
+        """Let it wait for these tasks, and for no others. Conflict if it is not scheduled; UsageError when one is no
+        task of this user's, or it would wait for itself."""
 
     def due(self, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
-        """Tasks to give notice of: ended or past due, not delivered yet, oldest first."""
+        """What notice is to be given of in this thread, what belongs to no thread included: tasks that are past due or
+        have a result to tell, oldest first. Those that another thread is giving notice of are left out."""
+
+    def claim(self, identity: Identity, thread_id: str, now: datetime) -> list[Task]:
+        """`due`, and from now on no other thread gives notice of them: for ten minutes, or for good once `confirm`
+        says that the turn is over."""
+
+    def confirm(self, identity: Identity, thread_id: str, task_ids: Sequence[str]) -> None:
+        """Say that the thread has shown these notices. They stay due in this thread alone, until it was seen to have
+        them; ids that it does not hold are passed over."""
 
     def deliver(self, identity: Identity, task_ids: Sequence[str]) -> None:
-        """Mark them as delivered: notice is given once."""
+        """Mark notice of them as given, all or none. Those that were delivered before are passed over.
+
+        Raises Conflict when one was cancelled, UsageError when one has neither ended nor a due time.
+        """
+
+    def ring(self, now: datetime, *, limit: int = 100) -> int:
+        """Write `task.due` into the feed of events for tasks of all users that are past due, each once, at most `limit`
+        of them; returns how many. A `Worker` does this."""
+
+    def of(
+        self, identity: Identity, *, thread_id: str | None = None, statuses: Sequence[TaskStatus] | None = None
+    ) -> list[Task]:
+        """This user's tasks, the newest first: all, or those of a thread (made there, or told there), or with one of
+        these statuses. UsageError for a status that there is none."""
 
     def list(self, identity: Identity) -> list[Task]:
-        """This user's tasks, the newest first."""
+        """`of` without a choice: all of this user's tasks, the newest first."""
 
 
 class Inbox(Protocol):
@@ -242,16 +298,16 @@ class Finding(Frozen):
 
 
 class Event(Frozen):
-    """That a record changed, for those who keep something of their own by it. Holds ids only."""
+    """That a record changed, or a task is due or over, for those who act on it. Holds ids only."""
 
     cursor: int
     """Where it stands in the feed; rises with every event, not necessarily by one."""
-    kind: Literal["memory.updated", "memory.ended", "memory.erased"]
-    """It says something new, it is out of use, or it is gone."""
+    kind: Literal["memory.updated", "memory.ended", "memory.erased", "task.due", "task.ended"]
+    """A record says something new, is out of use, or is gone; a task is due (a `Worker` looks), or has a result."""
     record_id: str
-    """The record."""
+    """The record, or the task."""
     revision: int | None
-    """Its revision then; None for an erased one."""
+    """The record's revision then; None for an erased one, and for a task."""
     tenant: str
     """Whose it is."""
     at: AwareDatetime
@@ -299,10 +355,12 @@ class ToolCall(Frozen):
 class Noted(Frozen):
     """One link of the chain from memory to an answer (R296)."""
 
-    action: Literal["recall", "inject", "act"]
-    """It was found, it stood in the request, or the reply called tools."""
+    action: Literal["recall", "inject", "act", "cite"]
+    """It was found, it stood in the request, the reply called tools, or the reply rests on it."""
     records: tuple[Used, ...] = ()
-    """What was recalled or injected."""
+    """What was recalled, injected or cited."""
+    not_applicable: tuple[Used, ...] = ()
+    """What the reply looked at and found not to apply now (R211). That is said of this answer, not of the record."""
     messages: tuple[tuple[Label, Label], ...] = ()
     """(thread id, message id) of what was said elsewhere and recalled or injected."""
     calls: tuple[ToolCall, ...] = ()
@@ -498,6 +556,20 @@ class MemoryStore(BaseStore):
         """
 
     @abstractmethod
+    def profile(
+        self,
+        identity: Identity,
+        *,
+        thread_id: str | None = None,
+        as_of: datetime | None = None,
+        now: datetime | None = None,
+        limit: int = 10,
+    ) -> list[Record]:
+        """How this user has said that they want to be answered: preferences about expression (R166) that they stated
+        themselves and that hold here and now, read by key and not by similarity (R199, R210). This session's first,
+        then the newest. `as_of` (system time) takes those that stood then."""
+
+    @abstractmethod
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
         """A receipt by id, or None."""
 
@@ -585,6 +657,9 @@ class MemoryStore(BaseStore):
     ) -> bool:
         """Note in the audit log what memory an answer was made from and which tools it called: an entry for each event,
         in one transaction (R296). Nodes call it once for each reply that had memory in its request.
+
+        A `cite` raises `usage_count` and sets `last_used_at` of what is cited, of each record once for the message that
+        is answered, however many replies it takes and however often they are made again (R208).
 
         `answers` is the id of the user's message. The same reply of a thread is noted once; without a `reply_id` the
         same message that it answers. Returns whether it was noted; without a recalled or injected record or

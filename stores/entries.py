@@ -204,6 +204,18 @@ class _Task(PortableEntry, Task):
     type = "task"
     key: str | None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_before(cls, values: Any) -> Any:
+        """An older version had a status for notice that was given."""
+        if not isinstance(values, dict) or values.get("status") != "delivered":
+            return values
+        status = "scheduled" if values.get("result") is None else "completed"
+        return {**values, "status": status, "told_at": values.get("due_at") or values.get("created_at")}
+
+    def threads_of(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(filter(None, (self.thread_id, self.said_in))))
+
     def rows(self, owner: Owner) -> list[Row]:
         due = self.due_at
         values: dict[str, Any] = {
@@ -217,6 +229,10 @@ class _Task(PortableEntry, Task):
             "status": self.status,
             "result": None if self.result is None else as_blob(self.result),
             "created_at": micros(self.created_at),
+            "told_at": micros(self.told_at),
+            "after": json.dumps(self.after),
+            "said_in": self.said_in,
+            "message_ids": json.dumps(self.message_ids),
         }
         return [Row("tasks", values)]
 

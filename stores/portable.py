@@ -156,6 +156,10 @@ def _task(row: Mapping[str, Any]) -> Entry:
         "status": row["status"],
         "result": _text(row["result"]),
         "created_at": _time(row["created_at"]),
+        "told_at": _time(row["told_at"]),
+        "after": json.loads(row["after"]),
+        "said_in": row["said_in"],
+        "message_ids": json.loads(row["message_ids"]),
     }
 
 

@@ -191,7 +191,8 @@ def _task(task: Entry) -> str:
     key = f", key {inert(task['key'])}" if task["key"] else ""
     result = f": {inert(task['result'])}" if task["result"] else ""
     made = f"`{_code(task['id'])}`, made {_day(task['created_at'])}{due}{where}{key}"
-    return f"- {inert(task['text'])} ({made}) **{task['status']}**{result}\n"
+    waits = ", after " + " ".join(f"`{_code(id)}`" for id in task["after"]) if task["after"] else ""
+    return f"- {inert(task['text'])} ({made}{waits}) **{task['status']}**{result}\n"
 
 
 def _sources(entries: Iterable[Entry]) -> Iterator[str]:

@@ -439,7 +439,14 @@ def _permitted(change: Change, existing: Sequence[Record], identity: Identity) -
 def _task(work: Work, store: MemoryStore | None, reminder: Reminder, key: str) -> Change:
     """A statement about something to be done becomes a task, and the receipt says so (R317). The key names the message
     and the time, not the window: read again, in whatever window, it is the same task. Without a store none is made."""
-    made = store and store.tasks.create(work.identity, reminder.text, due_at=reminder.due_at, key=key)
+    made = store and store.tasks.create(
+        work.identity,
+        reminder.text,
+        due_at=reminder.due_at,
+        key=key,
+        said_in=work.thread_id,
+        message_ids=reminder.evidence,
+    )
     task = made.id if made else "(not made)"
     return Change(
         action="refuse",

@@ -21,6 +21,7 @@ from everthread.stores.sqlite.artifacts import Artifacts
 from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.rows import BODY, Rows, Stored, body_of, save, space_of
 from everthread.stores.sqlite.search import SearchIndex
+from everthread.stores.sqlite.tasks import erase_tasks_said
 from everthread.stores.sqlite.tombstones import bury, bury_messages
 from everthread.stores.sqlite.transcripts import Transcripts
 from everthread.stores.sqlite.values import as_text
@@ -424,6 +425,7 @@ class Eraser:
         return Counter(
             evidence=self._transcripts.erase_messages(owner, source.thread_id, source.message_ids),
             artifacts=self._artifacts.erase(owner, repeating),
+            tasks=erase_tasks_said(connection, owner, source.thread_id, source.message_ids),
         )
 
     def _erase_user(
@@ -439,10 +441,10 @@ class Eraser:
         for table in ("artifacts", "tasks"):
             connection.execute(f"DELETE FROM {table} WHERE {OF_USER}", (tenant, user))
             erased[table] += connection.changes()
-        _blank_receipts(connection, f"SELECT id, body FROM receipts WHERE {OF_USER}", (tenant, user), None)
-        return erased
         for table in ("jobs", "gates"):  # ids and times only, and work that nobody waits for any more
             connection.execute(f"DELETE FROM {table} WHERE {OF_USER}", (tenant, user))
+        _blank_receipts(connection, f"SELECT id, body FROM receipts WHERE {OF_USER}", (tenant, user), None)
+        return erased
 
     # ---------------------------------------------------------------------------------------------------------- verify
 

@@ -1,4 +1,4 @@
-"""The outbox: what happened to records, written in the transaction in which it happened, read by cursor."""
+"""The outbox: what happened to records and tasks, written in the transaction in which it happened, read by cursor."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.rows import BODY, Stored
 from everthread.stores.sqlite.times import micros, moment
 
-__all__ = ["Kind", "Outbox", "append", "prune"]
+__all__ = ["Kind", "Outbox", "append", "append_task", "prune"]
 
 Kind = Literal["memory.updated", "memory.ended", "memory.erased"]
+TaskKind = Literal["task.due", "task.ended"]
 
 APPEND = "INSERT INTO outbox (at, tenant, kind, record_id, revision, author) VALUES (?, ?, ?, ?, ?, ?)"
 READ = f"""
@@ -54,6 +55,13 @@ def append(connection: apsw.Connection, tenant: str, events: Iterable[tuple[Kind
             for kind, (record, author) in events
         ],
     )
+
+
+def append_task(
+    connection: apsw.Connection, tenant: str, user: str, kind: TaskKind, task_id: str, *, at: datetime
+) -> None:
+    """Note what happened to a task of this user, who alone reads it there."""
+    connection.execute(APPEND, (micros(at), tenant, kind, task_id, None, user))
 
 
 def prune(connection: apsw.Connection, *, before: datetime) -> int:

@@ -268,6 +268,12 @@ class _Run:
         if row.table == "messages" and row.values["erased_at"] is None:
             thread_id, message_id = str(row.values["thread_id"]), str(row.values["message_id"])
             return was_message_buried(self._connection, self._key, self._identity, thread_id, message_id)
+        if row.table == "tasks" and row.values["said_in"] is not None:
+            said_in = str(row.values["said_in"])
+            return any(
+                was_message_buried(self._connection, self._key, self._identity, said_in, id)
+                for id in json.loads(str(row.values["message_ids"]))
+            )
         return False
 
     def _may_own(self, thread_id: str) -> bool:

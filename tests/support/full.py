@@ -171,8 +171,9 @@ def fill(store: MemoryStore, who: Identity = ANA) -> None:
         thread_id="t1",
     )
     store.cite(who, [new.id])
-    store.tasks.create(who, "检查报告 | check", thread_id="t1", due_at=WHEN, key="check")
+    check = store.tasks.create(who, "检查报告 | check", thread_id="t1", due_at=WHEN, key="check")
     store.tasks.finish(who, store.tasks.create(who, "index").id, "done <done>")
+    store.tasks.create(who, "publish", after=[check.id], said_in="t1", message_ids=["m1"])
     store.artifacts.put(who, "instructions", "# AGENTS\nBe kind.")
     store.inbox.admit(who, "t1", "m9", "还有一件事", delivery="steer")
     store.inbox.admit(who, "t1", "m8", "gone to the thread")
