@@ -136,13 +136,13 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
         """Called by the agent around each tool: of an oversized result the thread keeps head, tail and path."""
-        return kept(request, handler)
+        return kept(request, handler, deliver=self.restore.deliver)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
     ) -> ToolResult:
         """`wrap_tool_call` for asyncio."""
-        return await akept(request, handler)
+        return await akept(request, handler, deliver=self.restore.deliver)
 
     def after_model(self, state: MemoryAgentState, runtime: Runtime[Any]) -> MemoryUpdate | None:
         """Called by the agent after each reply: learns once it is final, before any `after_agent` hook could raise."""

@@ -223,12 +223,13 @@ def as_agent(runtime: RunRuntime, name: str, *, version: str | None = None, memo
 
     It acts for the same user and reads what that user and this agent may, not what another agent learnt for itself. It
     has none of the user's roles, and it learns nothing (R308) unless `memory="on"`; it is never more than the run may.
+    Inputs that wait and notices of tasks are left to the outermost agent (R305).
     What it is told is not the user's word: give the message a name, `HumanMessage(brief, name="supervisor")`.
     """
     context = context_of(runtime)
     acting = {**context.identity.model_dump(), "agent": name, "agent_version": version, "roles": frozenset()}
     allowed = _stricter(context.memory, memory)
-    return MemoryContext.model_validate({"identity": acting, "memory": allowed, "as_of": context.as_of})
+    return MemoryContext.model_validate({"identity": acting, "memory": allowed, "as_of": context.as_of, "root": False})
 
 
 def announce(runtime: RunRuntime, node: str, event: str, **details: Any) -> None:

@@ -277,8 +277,9 @@ class Inbox(Protocol):
     ) -> bool:
         """Keep an input; False when this message id was admitted before."""
 
-    def pending(self, identity: Identity, thread_id: str) -> list[tuple[str, str]]:
-        """(message id, text) of what waits: every steer, else the oldest queued one."""
+    def pending(self, identity: Identity, thread_id: str, *, steers_only: bool = False) -> list[tuple[str, str]]:
+        """(message id, text) of what waits: every steer, else the oldest queued one; with `steers_only` no queued one
+        (S19)."""
 
     def promote(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> None:
         """Mark inputs as part of the thread."""

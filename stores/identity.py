@@ -99,6 +99,8 @@ class MemoryContext(Frozen):
     """Per run: `read` recalls but learns nothing and keeps no transcript, `off` does neither (R288)."""
     as_of: AwareDatetime | None = None
     """Recall memory as it was known at this time. Set by the gate when an old checkpoint is replayed or forked."""
+    root: bool = True
+    """Whether this is the outermost agent. A sub-agent's run (`as_agent`) is given neither inputs nor notices (R305)."""
 
     @model_validator(mode="before")
     @classmethod

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langgraph.runtime import Runtime
 
 from everthread.errors import ModelReplyError
+from everthread.nodes.arrivals import shown
 from everthread.nodes.extract.candidate import Extractor
 from everthread.nodes.extract.external import shuts_out
 from everthread.nodes.extract.later import When, is_late, learn_later
@@ -68,6 +69,7 @@ class Extract(Node):
         messages = waiting(state)
         if not messages:
             return {}
+        shown(runtime, messages)
         if why := silenced(context, store, thread_id):
             announce(runtime, "extract", "skipped", reason=why)
             return {"flushed_to": messages[-1].id} if messages[-1].id else {}

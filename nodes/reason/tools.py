@@ -11,8 +11,10 @@ from langgraph.prebuilt.tool_node import ToolCallRequest, ToolInvocationError
 from langgraph.types import Command
 
 from everthread.errors import AccessDenied, Conflict, UsageError
+from everthread.nodes.arrivals import arrived_meanwhile
 from everthread.nodes.eviction import evict
 from everthread.nodes.node import announce, identity_of, store_of, thread_of
+from everthread.stores.aside import aside
 
 __all__ = ["akept", "artifact_read", "kept", "tool_node"]
 
@@ -50,14 +52,30 @@ def _told(error: ToolInvocationError | AccessDenied | UsageError | Conflict) -> 
     return f"Not done: {error}"
 
 
-def kept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Result]) -> Result:
-    """Runs a tool; the middle of an oversized result goes to the artifacts, and the rest is returned."""
-    return _evicted(execute(request), request.runtime)
+def kept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Result], *, deliver: bool = True) -> Result:
+    """Runs a tool; the middle of an oversized result goes to the artifacts, and the rest is returned. What arrived
+    meanwhile (notices, steers) stands behind it, before the model is asked again; with `deliver=False` it waits."""
+    return _with_news(request, _evicted(execute(request), request.runtime), deliver)
 
 
-async def akept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Result]]) -> Result:
+async def akept(
+    request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Result]], *, deliver: bool = True
+) -> Result:
     """`kept` for asyncio."""
-    return _evicted(await execute(request), request.runtime)
+    result = await execute(request)
+    return await aside(lambda: _with_news(request, _evicted(result, request.runtime), deliver))
+
+
+def _with_news(request: ToolCallRequest, result: Result, deliver: bool) -> Result:
+    """A tool's own Command is left as it is: what arrived comes with the next result, or the next turn."""
+    if not deliver or not isinstance(result, ToolMessage):
+        return result
+    state = request.state
+    if isinstance(state, list):  # a graph of messages alone
+        return Command(update=[result, *news]) if (news := arrived_meanwhile(request.runtime, state)) else result
+    messages = state.get("messages", []) if isinstance(state, dict) else getattr(state, "messages", [])
+    news = arrived_meanwhile(request.runtime, messages)
+    return Command(update={"messages": [result, *news]}) if news else result
 
 
 def _evicted(result: Result, runtime: ToolRuntime[Any, Any]) -> Result:

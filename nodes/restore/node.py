@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages import AnyMessage
 from langgraph.runtime import Runtime
 
-from everthread.nodes.block import inert
+from everthread.nodes.arrivals import inputs, is_told_here, notice, notices
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
 from everthread.nodes.restore.instructions import ProjectInstructions
-from everthread.nodes.state import MARK, MemoryState, MemoryUpdate
+from everthread.nodes.state import MemoryState, MemoryUpdate
 from everthread.nodes.tool_calls import unanswered
-from everthread.stores.contract import MemoryStore, Task
+from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity
-from everthread.stores.record import now_utc
 
 __all__ = ["Restore"]
 
@@ -31,9 +30,11 @@ class Restore(Node):
     Background jobs of this user that failed for good are named in the stream, so that no failure stays unseen.
 
     What it delivers is marked as delivered only on the next turn, when it is seen in the thread: a crash in between
-    delivers it again instead of losing it, and message ids keep it from appearing twice.
+    delivers it again instead of losing it, and message ids keep it from appearing twice. No other thread gives the same
+    notice meanwhile. A run from an old checkpoint is given nothing that came later.
 
-    `deliver=False` is for a sub-agent: admitted inputs and notices belong to the outermost graph (R305).
+    A sub-agent (`as_agent`) gets neither inputs nor notices: they belong to the outermost graph (R305).
+    `deliver=False` says the same for a graph whose context does not.
     """
 
     reads_messages = True
@@ -59,11 +60,12 @@ class Restore(Node):
         present = {message.id for message in messages if message.id}
 
         added: list[AnyMessage] = []
-        added += _promoted(identity, store, thread_id, present) if self.deliver else []
+        deliver = self.deliver and is_told_here(context)
+        added += inputs(identity, store, thread_id, present) if deliver else []
         repairs = unanswered(messages)
         added += repairs
-        notices = _notices(identity, store, thread_id, present) if self.deliver else []
-        added += notices
+        told = notices(identity, store, thread_id, present) if deliver else []
+        added += told
         update: MemoryUpdate = self._noticed_instructions(state, runtime, identity, store, thread_id)
         added += update.pop("messages", [])
         if added:
@@ -76,7 +78,7 @@ class Restore(Node):
             "restored",
             messages=len(messages),
             repaired=len(repairs),
-            notices=len(notices),
+            notices=len(told),
             memory=context.memory,
         )
         return update
@@ -107,41 +109,7 @@ class Restore(Node):
         return {"instructions": now, "messages": [notice(said, f"instructions-{now or 'none'}-{before}")]}
 
 
-def notice(text: str, key: str) -> HumanMessage:
-    """A marked message that tells the model something between turns; `key` makes its id, so it appears once."""
-    return HumanMessage(
-        content=f"<notice>{inert(text)}</notice>", id=f"notice-{key}", additional_kwargs={MARK: {"kind": "notice"}}
-    )
-
-
 def _text_of(instructions: ProjectInstructions | Callable[[], str] | str) -> str:
     if isinstance(instructions, str):
         return instructions
     return instructions.load() if isinstance(instructions, ProjectInstructions) else instructions()
-
-
-def _promoted(identity: Identity, store: MemoryStore, thread_id: str, present: set[str]) -> list[HumanMessage]:
-    waiting = store.inbox.pending(identity, thread_id)
-    arrived = [message_id for message_id, _ in waiting if message_id in present]
-    if arrived:
-        store.inbox.promote(identity, thread_id, arrived)
-        waiting = store.inbox.pending(identity, thread_id)
-    return [HumanMessage(content=text, id=message_id) for message_id, text in waiting if message_id not in present]
-
-
-def _notices(identity: Identity, store: MemoryStore, thread_id: str, present: set[str]) -> list[HumanMessage]:
-    due = store.tasks.due(identity, thread_id, now_utc())
-    arrived = [task.id for task in due if f"notice-{task.id}" in present]
-    if arrived:
-        store.tasks.deliver(identity, arrived)
-    return [notice(_said(task), task.id) for task in due if task.id not in arrived]
-
-
-def _said(task: Task) -> str:
-    match task.status:
-        case "completed":
-            return f"Background task finished: {task.text}. Result: {task.result}"
-        case "failed":
-            return f"Background task failed: {task.text}. Reason: {task.result}"
-        case _:
-            return f"Reminder, due {task.due_at:%Y-%m-%d %H:%M %Z}: {task.text}"

@@ -45,15 +45,15 @@ class Inbox:
             )
             return connection.changes() == 1
 
-    def pending(self, identity: Identity, thread_id: str) -> list[tuple[str, str]]:
-        """(message id, text) of what waits: every steer in the order of admission, else the oldest queued one alone.
-        AccessDenied if the thread is another user's."""
+    def pending(self, identity: Identity, thread_id: str, *, steers_only: bool = False) -> list[tuple[str, str]]:
+        """(message id, text) of what waits: every steer in the order of admission, else the oldest queued one alone
+        (or nothing, with `steers_only`). AccessDenied if the thread is another user's."""
         with self._database.read() as connection:
             if not owns_thread(connection, identity, thread_id):
                 return []
             waiting: Rows = connection.execute(WAITING, (thread_id,)).fetchall()
         steers = [entry for entry in waiting if entry[1] == "steer"]
-        return [(message_id, as_text(text)) for message_id, _, text in steers or waiting[:1]]
+        return [(message_id, as_text(text)) for message_id, _, text in steers or waiting[: 0 if steers_only else 1]]
 
     def promote(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> None:
         """Mark inputs as part of the thread; their text is dropped here.

@@ -60,10 +60,10 @@ def test_an_admitted_input_is_promoted_once_and_never_lost(store: MemoryStore, a
 
 
 def test_a_due_reminder_is_told_once(store: MemoryStore, ana: Identity) -> None:
-    store.tasks.create(ana, "check the migration", due_at=now_utc() - timedelta(minutes=1))
+    task = store.tasks.create(ana, "check the migration", due_at=now_utc() - timedelta(minutes=1))
     told = run(Restore(), {}, ana, store)["messages"]
     assert "check the migration" in told[0].text
-    assert told[0].additional_kwargs == {"everthread": {"kind": "notice"}}
+    assert told[0].additional_kwargs == {"everthread": {"kind": "notice", "task": task.id}}
     assert run(Restore(), {"messages": told}, ana, store) == {}
     assert run(Restore(), {}, ana, store) == {}, "delivered is delivered"
 
