@@ -224,11 +224,35 @@ def test_without_memory_it_does_nothing(store: MemoryStore, saver: Any, ana: Ide
 def test_inside_a_hosts_graph_it_takes_the_messages_and_gives_back_the_watermark(
     store: MemoryStore, saver: Any, ana: Identity
 ) -> None:
-    host = StateGraph(MemoryState, context_schema=MemoryContext)
-    host.add_node("remember", create_remember_graph().compile())
-    host.add_edge(START, "remember")
-    graph: Any = host.compile(checkpointer=saver, store=store)
-    output = graph.invoke(window("I prefer short reports."), T1, context=ana)
+    output = inside_a_host(store, saver).invoke(window("I prefer short reports."), T1, context=ana)
     assert output["flushed_to"] == "a1"
     assert [message.id for message in output["messages"]] == ["h1", "a1"]
     assert statuses(store, ana) == [("The user prefers short reports.", "active")]
+
+
+def inside_a_host(store: MemoryStore, saver: Any, **options: Any) -> Any:
+    """A host whose only node is the remember graph."""
+    host = StateGraph(MemoryState, context_schema=MemoryContext)
+    host.add_node("remember", create_remember_graph().compile(**options))
+    host.add_edge(START, "remember")
+    return host.compile(checkpointer=saver, store=store)
+
+
+@pytest.mark.parametrize("step", ["validate", "resolve", "commit"])
+def test_inside_a_host_a_run_that_stops_at_any_step_resumes_and_writes_once(
+    store: MemoryStore, saver: Any, ana: Identity, step: str
+) -> None:
+    inside_a_host(store, saver, interrupt_before=[step]).invoke(window("I prefer short reports."), T1, context=ana)
+    assert statuses(store, ana) == []
+    output = inside_a_host(store, saver).invoke(None, T1, context=ana)
+    assert output["flushed_to"] == "a1"
+    assert statuses(store, ana) == [("The user prefers short reports.", "active")]
+
+
+async def test_inside_a_host_a_run_that_goes_through_stores_no_step(
+    store: MemoryStore, saver: Any, ana: Identity
+) -> None:
+    host = inside_a_host(store, saver)
+    host.invoke(window("I prefer short reports."), T1, context=ana)
+    await host.ainvoke({"messages": [HumanMessage("And long mails.", id="h2")]}, T1, context=ana)
+    assert {each.config["configurable"]["checkpoint_ns"] for each in saver.list(T1)} == {""}
