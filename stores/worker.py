@@ -5,7 +5,7 @@
 
 A job is claimed with a lease, which is prolonged for as long as its handler runs. A worker that dies loses the lease,
 and the job is done by another, or by the next. What a handler writes, it writes under a key: a job that is done twice
-has its effect once.
+has its effect once. It also rings for tasks that are due: `store.events` says `task.due`, once for each.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import NamedTuple, Self
 from everthread.errors import Conflict, StoreError, UsageError
 from everthread.stores.contract import MemoryStore
 from everthread.stores.jobs import Handlers, Job, wordless
+from everthread.stores.record import now_utc
 
 __all__ = ["Done", "Worker"]
 
@@ -82,6 +83,7 @@ class Worker:
         self._stopping, self._over = stopping or threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._begun: deque[float] = deque()
+        self._rung: float | None = None
         self._running: dict[str, Job] = {}
         self._threads: list[threading.Thread] = []
         self._failure: StoreError | None = None
@@ -152,6 +154,7 @@ class Worker:
         pause = self._poll
         while not self._stopping.is_set():
             try:
+                self._ring()
                 if self._one():
                     pause = self._poll
                     continue
@@ -192,6 +195,15 @@ class Worker:
         if self._report is not None:
             self._report(Done(job, outcome, why, time.monotonic() - began))
         return True
+
+    def _ring(self) -> None:
+        """Let tasks ring that are due, once in `poll` seconds, whatever else there is to do."""
+        with self._lock:
+            now = self._clock()
+            if self._rung is not None and now < self._rung + self._poll:
+                return
+            self._rung = now
+        self._store.tasks.ring(now_utc())
 
     def _claimed(self) -> Job | None:
         """The next job, within the budget; it is running from now on."""

@@ -24,6 +24,7 @@ from everthread.cli.jobs import jobs
 from everthread.cli.memory import forget, history, list_records, recall, show
 from everthread.cli.migrate import import_memory
 from everthread.cli.review import review
+from everthread.cli.tasks import tasks
 from everthread.cli.threads import threads
 from everthread.cli.why import why
 from everthread.cli.worker import worker
@@ -55,6 +56,7 @@ app.command("copy")(copy)
 app.command("consent")(consent)
 app.command("audit")(audit)
 app.command("threads")(threads)
+app.command("tasks")(tasks)
 app.command("extract")(extract)
 app.command("jobs")(jobs)
 app.command("worker")(worker)

@@ -212,3 +212,17 @@ def test_a_worker_that_is_killed_loses_nothing_and_nothing_is_done_twice(
         assert all([worker.stop() for worker in workers])
     assert notes(store, ana) == [f"note {n}" for n in range(6)]
     assert sorted(job.attempts for job in store.jobs.of(ana)) == [1, 1, 1, 1, 1, 2]
+
+
+def test_a_worker_rings_for_what_is_due_once(store: MemoryStore, ana: Identity) -> None:
+    due = store.tasks.create(ana, "call Ben", due_at=now_utc() - timedelta(seconds=1))
+    store.tasks.create(ana, "call Cleo", due_at=now_utc() + timedelta(days=1))
+    for _ in range(2):
+        assert Worker(store, {}).drain()
+    assert [(event.kind, event.record_id) for event in store.events(ana)] == [("task.due", due.id)]
+
+
+def test_a_worker_beside_a_program_rings_without_any_job(store: MemoryStore, ana: Identity) -> None:
+    with Worker(store, {}, poll=0.01):
+        due = store.tasks.create(ana, "call Ben", due_at=now_utc() + timedelta(seconds=0.05))
+        until(lambda: [event.record_id for event in store.events(ana)] == [due.id])
