@@ -557,20 +557,6 @@ class MemoryStore(BaseStore):
         """
 
     @abstractmethod
-    def profile(
-        self,
-        identity: Identity,
-        *,
-        thread_id: str | None = None,
-        as_of: datetime | None = None,
-        now: datetime | None = None,
-        limit: int = 10,
-    ) -> list[Record]:
-        """How this user has said that they want to be answered: preferences about expression (R166) that they stated
-        themselves and that hold here and now, read by key and not by similarity (R199, R210). This session's first,
-        then the newest. `as_of` (system time) takes those that stood then."""
-
-    @abstractmethod
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
         """A receipt by id, or None."""
 
