@@ -60,8 +60,9 @@ MEAN_PRIOR = 20
 COVERAGE_SHARE = 0.5
 """Share of coverage in the absolute relevance of a question of up to `LONG_QUERY` words, and ever less in a longer one,
 which is rarely about all of its words; likeness of meaning has the rest, or coverage all where vectors lack."""
-DOUBT = 0.5
-"""How far the absolute relevance sinks when others than the speaker asked about have said what fits better."""
+DOUBT = 1.5
+"""How far the absolute relevance sinks, in proportion, when others than the speaker asked about have said what fits
+better. It does not rise when they have not: a name must not make an answer of what is none."""
 UNRELATED_COSINE = {False: 0.08, True: 0.45}
 """Mean cosine of the built-in embedder between unrelated texts, for a Latin and for a CJK query."""
 UNRELATED_PRIOR = 20
@@ -199,7 +200,7 @@ class Corpus:
         else:
             beside = _by_best(fused)
             gap = beside[named].max() - beside[~named].max()
-            scale = max(0, evidence[named].max() + DOUBT * min(0, gap))
+            scale = evidence[named].max() * max(0, 1 + DOUBT * min(0, gap))
             fused[named] *= 1 + SPEAKER_BONUS
         fused = _by_best(fused)
         return Scores(keyword, semantic, fused, cosine, found.covered, fused * np.float32(scale))
