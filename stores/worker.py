@@ -72,8 +72,8 @@ class Worker:
         stopping: threading.Event | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if concurrency < 1 or lease <= 0 or poll <= 0:
-            raise UsageError("a worker needs a concurrency of 1 or more, and a lease and a poll above 0 seconds")
+        if concurrency < 1 or lease <= 0 or poll <= 0 or grace < 0 or (budget is not None and budget < 1):
+            raise UsageError("a worker needs a concurrency and a budget of 1 or more, and seconds above 0 for the rest")
         self._store = store
         self._handlers = dict(handlers)
         self._concurrency, self._lease, self._poll = concurrency, lease, poll

@@ -54,7 +54,7 @@ WRITES = {
     "jobs": ("enqueue", "claim", "complete", "fail", "gate"),
 }
 ALL: Any = ("pending", "active", "contested", "superseded", "expired", "archived", "rejected")
-LEASE = 0.05
+LEASE = 0.2
 AT_ONCE = 2
 
 
