@@ -26,6 +26,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python -m benchmarks.stores
+	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python -m benchmarks.writing
 	@if [ -n "$(DATA)" ]; then \
 	$(BIN)/python benchmarks/longmemeval.py --data $(DATA)/longmemeval; \

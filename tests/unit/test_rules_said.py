@@ -101,3 +101,21 @@ def test_no_pattern_holds_a_number_of_repeats_that_was_formatted_away(module: An
     found = [each.pattern for value in vars(module).values() for each in patterns(value)]
     assert len(found) > 40
     assert [each for each in found if re.search(r"\(\d+, ?\d*\)|\{\{", each)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "请麻烦你" * 4_000,
+        "哈" * 20_000 + "x",
+        "谢谢啦" * 6_000 + "x",
+        "嗯" * 20_000,
+        "今天" * 9_000,
+        "我现在一直也是" * 2_500,
+        "can you " * 2_500 + "always",
+        "no, wait, " * 1_900,
+    ],
+)
+def test_a_pattern_comes_to_an_end_on_any_text(text: str) -> None:
+    """Repeats within repeats would take longer than anybody lives."""
+    assert said(text) == []

@@ -116,10 +116,14 @@ _SAYS_WHOSE = re.compile(r"我|咱|项目|团队|公司|客户|必须|都要|一
 """What makes "don't forget" more than a saying."""
 
 
+TAIL = 40
+"""Characters at the end of a clause that may be thanks and particles."""
+
+
 def _bare(clause: str) -> str:
     """The clause without what leads up to it and what trails behind it."""
     stripped = OPENING.sub("", clause.strip()).rstrip(" 。！!；;.~～：:")
-    return TRAILING.sub("", stripped) or stripped
+    return f"{stripped[:-TAIL]}{TRAILING.sub('', stripped[-TAIL:])}" or stripped
 
 
 def _one(clause: str, project: str | None, *, listed: bool = False) -> list[Sketch]:
