@@ -280,7 +280,8 @@ class Corpus:
         if all(segment.groups.known in ((), ("",)) for segment in self.segments):
             return None
         groups = self._names("groups")
-        return Threads(groups) if any(groups.known) else None
+        threads = Threads(groups) if any(groups.known) else None
+        return threads if threads and threads.followed else None
 
     @cached_property
     def _keywords(self) -> Keywords:
