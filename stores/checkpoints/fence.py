@@ -4,7 +4,8 @@ Loading the latest checkpoint marks the run: the mark, in the loaded tuple's con
 had seen. LangGraph hands it back with every write, and a write passes when there was none since, or when the last one
 was the run's own. So of two runs that loaded the same checkpoint, the first to write anything wins, and the other gets
 a Conflict before any of its words are in the thread. (The checkpoint's id alone does not tell: the writes of both would
-lie on one checkpoint, and a DeltaChannel would replay the loser's.) A load by checkpoint id is a fork and passes.
+lie on one checkpoint, and a DeltaChannel would replay the loser's.) A load by checkpoint id is a fork and passes, and so
+does whoever calls the saver without a graph, such as a tool that moves threads: it says itself where it writes.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ def mark(last: Last, namespace: str) -> str:
     return f"{uuid4().hex}/{last.writes}/{namespace}"
 
 
-def writer_of(configurable: Mapping[str, Any]) -> Writer:
+def writer_of(config: Mapping[str, Any]) -> Writer:
     """Who is writing with this config."""
+    configurable = config["configurable"]
     begins = not configurable.get("checkpoint_id")
     if MARK in configurable:
         if configurable[MARK] is None:
@@ -69,8 +71,10 @@ def writer_of(configurable: Mapping[str, Any]) -> Writer:
             return FORK if begins else Writer("run", run, int(seen))
     if configurable.get(CONFIG_KEY_REPLAY_STATE):  # a subgraph of a replay
         return FORK
-    # Only a loop carries a runtime; anyone else who names a parent checkpoint chose it.
-    return Writer("first", FIRST) if begins or CONFIG_KEY_RUNTIME in configurable else FORK
+    # Only a loop carries a runtime; anyone else who names a parent checkpoint chose it. A graph's config is complete,
+    # even where it updates a state without a loop; whoever writes with a bare one has loaded nothing that could be old.
+    of_graph = CONFIG_KEY_RUNTIME in configurable or (begins and "recursion_limit" in config)
+    return Writer("first", FIRST) if of_graph else FORK
 
 
 def passes(writer: Writer, last: Last, *, begins_again: bool = False) -> bool:

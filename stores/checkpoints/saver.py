@@ -271,7 +271,7 @@ class Saver(SqliteSaver):
         configurable = config["configurable"]
         key = Key(*_key(configurable), checkpoint["id"])
         with self._rows() as changed:
-            self._pass(changed.cursor, configurable, key.checkpoint_id)
+            self._pass(changed.cursor, config, key.checkpoint_id)
             changed.save(key, configurable.get("checkpoint_id"), checkpoint, _essential(config, metadata))
         place = {"thread_id": configurable["thread_id"], "checkpoint_ns": key.namespace}
         return {"configurable": {**place, "checkpoint_id": key.checkpoint_id}}
@@ -282,7 +282,7 @@ class Saver(SqliteSaver):
         """Save what a task wrote; Conflict as for `put`."""
         configurable = config["configurable"]
         with self._rows() as changed:
-            self._pass(changed.cursor, configurable, None)
+            self._pass(changed.cursor, config, None)
             changed.note(Key(*_key(configurable), str(configurable["checkpoint_id"])), writes, task_id, task_path)
 
     def get_next_version(self, current: str | None, channel: None = None) -> str:
@@ -291,9 +291,9 @@ class Saver(SqliteSaver):
         number = 0 if current is None else int(str(current).partition(".")[0])
         return f"{number + 1:010}.{random.getrandbits(32):08x}"
 
-    def _pass(self, cursor: sqlite3.Cursor, configurable: Mapping[str, Any], new: str | None) -> None:
+    def _pass(self, cursor: sqlite3.Cursor, config: RunnableConfig, new: str | None) -> None:
         """Let this writer through and note it; `new` is the id of the checkpoint that it saves, if it saves one."""
-        writer = fence.writer_of(configurable)
+        configurable, writer = config["configurable"], fence.writer_of(config)
         if writer.kind == "fork":
             if new is not None:
                 cursor.execute(_NOTE_WRITE, (*_key(configurable), uuid4().hex))

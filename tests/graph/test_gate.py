@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -373,6 +374,41 @@ def test_a_run_that_loaded_in_the_middle_of_another_does_not_write_after_it(save
     saver.put_writes(first.config, [("messages", [HumanMessage("b")])], "first again")
     with pytest.raises(Conflict):
         saver.put_writes(second.config, [("messages", [HumanMessage("c")])], "second")
+
+
+class BothLoadFirst(Saver):
+    """A saver whose loads wait for one another, so that a race is certain."""
+
+    loads: threading.Barrier | None = None
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        found = super().get_tuple(config)
+        if self.loads:
+            self.loads.wait(60)
+        return found
+
+
+def test_of_two_updates_of_a_new_thread_only_the_first_gets_in(tmp_path: Path) -> None:
+    with BothLoadFirst(str(tmp_path / "threads.db")) as saver:
+        graph = ungated(saver)
+        saver.loads = threading.Barrier(2)
+        with ThreadPoolExecutor(2) as pool:
+            futures = [pool.submit(graph.update_state, on("t"), say(text), "echo") for text in ("a", "b")]
+        saver.loads = None
+        assert sorted(type(future.exception()).__name__ for future in futures) == ["Conflict", "NoneType"]
+        assert len(said(graph, "t")) == 1
+
+
+def test_a_tool_that_writes_checkpoints_makes_a_run_stale(saver: Saver) -> None:
+    """Whoever calls the saver without a graph chooses where it writes; a run that loaded before does not write over
+    it."""
+
+    def overtaken(state: MemoryState) -> dict[str, Any]:
+        saver.put({"configurable": {"thread_id": "t", "checkpoint_ns": ""}}, empty_checkpoint(), {}, {})
+        return {"messages": [AIMessage("stale")]}
+
+    with pytest.raises(Conflict):
+        ungated(saver, overtaken).invoke(say("slow"), on("t"))
 
 
 def test_a_clock_that_was_set_back_does_not_hide_a_checkpoint(saver: Saver) -> None:
