@@ -470,6 +470,8 @@ class Hit(Frozen):
     """Higher is better; comparable within one recall only."""
     signals: Signals = Signals()
     """What the score is made of."""
+    ranks: dict[str, int] = Field(default_factory=dict)
+    """With `explain`: its place in each arm that found it, 1 for the best: keyword, semantic, graph."""
     why: str
     """Why it was kept, or dropped, in a sentence."""
 
