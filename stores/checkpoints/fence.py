@@ -4,7 +4,7 @@ Loading the latest checkpoint marks the run: the mark, in the loaded tuple's con
 had seen. LangGraph hands it back with every write, and a write passes when there was none since, or when the last one
 was the run's own. So of two runs that loaded the same checkpoint, the first to write anything wins, and the other gets
 a Conflict before any of its words are in the thread. (The checkpoint's id alone does not tell: the writes of both would
-lie on one checkpoint, and a DeltaChannel would replay the loser's.) A load by checkpoint id is a fork and passes, and so
+lie on one checkpoint, and a DeltaChannel would replay the loser's.) A load by checkpoint id is a fork and passes. So
 does whoever calls the saver without a graph, such as a tool that moves threads: it says itself where it writes.
 """
 
