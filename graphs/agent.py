@@ -22,6 +22,7 @@ from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import When
 from everthread.nodes.reason import ContextProvider, OfflineModel, artifact_read, calls_tools, overflowed, tool_node
 from everthread.nodes.reason.providers import tools_of
+from everthread.nodes.reason.request import Place
 from everthread.nodes.restore import ProjectInstructions
 from everthread.nodes.state import MemoryState
 from everthread.stores.identity import MemoryContext
@@ -45,6 +46,9 @@ def create_memory_agent(
     providers: Sequence[ContextProvider] = (),
     trusted_tools: frozenset[str] = frozenset(),
     exclude_external: bool = False,
+    retrieve: Retrieve | None = None,
+    memory_at: Place = "system",
+    markers: bool = True,
 ) -> MemoryGraph[MemoryState, MemoryContext, MemoryState, MemoryState]:
     """An agent with memory, as a builder: `.compile(checkpointer=saver, store=store)` makes it a graph to invoke with
     `context=Identity(...)`.
@@ -61,13 +65,21 @@ def create_memory_agent(
     model and told after it, in order.
     `trusted_tools`: the tools whose results may settle something; `exclude_external`: a thread that takes in content of
     the web, of a file or of another tool learns nothing from then on, until its user says otherwise.
+    `retrieve`: a `Retrieve` with settings of yours. `memory_at`: whether the memory block ends the "system" message or
+    stands before the user's "last_message". `markers`: whether the model is asked to cite it; see `Reason`.
     """
     own = [each if isinstance(each, BaseTool) else tool(each) for each in tools]
     all_tools = [*own, *(memory_tools() if recall != "automatic" else [])]
     all_tools += [artifact_read] if all_tools else []
     extractor = extractor or RuleExtractor()
     reason = Reason(
-        model or OfflineModel(), all_tools, system_prompt=system_prompt, max_tokens=max_tokens, providers=providers
+        model or OfflineModel(),
+        all_tools,
+        system_prompt=system_prompt,
+        max_tokens=max_tokens,
+        providers=providers,
+        memory_at=memory_at,
+        markers=markers,
     )
     keep_tokens = keep_tokens or reason.max_tokens // 2
     track, consolidate = Track(tracker), Consolidate(extractor, trusted_tools=trusted_tools, when=when)
@@ -91,7 +103,7 @@ def create_memory_agent(
 
     graph = MemoryGraph(MemoryState, context_schema=MemoryContext)
     graph.add_node("restore", Restore(instructions))
-    graph.add_node("retrieve", Retrieve())
+    graph.add_node("retrieve", retrieve or (Retrieve.nothing() if recall == "on_demand" else Retrieve()))
     graph.add_node("reason", reason)
     graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)]))
     graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens, **learning))

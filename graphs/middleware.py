@@ -9,7 +9,7 @@ after_model       extract, once the reply is final; track and consolidate what i
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage
@@ -27,10 +27,11 @@ from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import When
 from everthread.nodes.models import is_overflow
 from everthread.nodes.node import Ask, adrive, announce, drive, identity_of, store_of, thread_of
-from everthread.nodes.reason import artifact_read
+from everthread.nodes.reason import ContextProvider, artifact_read
 from everthread.nodes.reason.chain import note_answer
-from everthread.nodes.reason.node import limit_of, note_citations, tool_tokens
-from everthread.nodes.reason.request import Assembled, assemble
+from everthread.nodes.reason.node import checked_place, limit_of, tool_tokens
+from everthread.nodes.reason.providers import Provided, asked_before, checked_providers, told_after, tools_of
+from everthread.nodes.reason.request import Assembled, Place, assemble, joined, with_provided
 from everthread.nodes.reason.tools import akept, kept
 from everthread.nodes.restore import ProjectInstructions
 from everthread.nodes.state import MARK, Channels, MemoryState, MemoryUpdate
@@ -70,7 +71,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     older part leaves the model's view; three quarters of the model's own limit when it tells one. `keep_tokens`: how
     much of the end stays verbatim then; half of `max_tokens` when None. `trusted_tools`: the tools whose results may
     settle something. `deliver=False` is for a sub-agent: inputs and notices are left to the outermost graph (R305).
-    `providers`: other sources of context, asked before each call of the model and told after it.
+    `providers`: other sources of context, asked before each call of the model and told after it. `memory_at`: where the
+    memory block stands. `markers`: whether the model is asked to cite it. Both as in `Reason`.
 
     Identity is the run's `context`: AccessDenied without one, before the model is asked. What an extractor learns by
     asking a model is left to a job, which a `Worker` does, and so is what an inline one could not learn.
@@ -85,16 +87,23 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         recall: Literal["automatic", "on_demand", "both"] = "both",
         retrieve: Retrieve | None = None,
         extractor: Extractor | None = None,
-        summariser: Summariser | None = None,
         when: When | None = None,
+        summariser: Summariser | None = None,
         tracker: Tracker | None = None,
         max_tokens: int | None = None,
         keep_tokens: int | None = None,
         trusted_tools: frozenset[str] = frozenset(),
         exclude_external: bool = False,
         deliver: bool = True,
+        providers: Sequence[ContextProvider] = (),
+        memory_at: Place = "system",
+        markers: bool = True,
     ) -> None:
-        self.tools = [*(memory_tools() if recall != "automatic" else []), artifact_read]
+        self.memory_at = checked_place(memory_at)
+        self.markers = markers
+        self.providers = checked_providers(providers)
+        own = memory_tools() if recall != "automatic" else []
+        self.tools = [*own, artifact_read, *tools_of(self.providers)]
         self.restore = Restore(instructions, deliver=deliver)
         self.retrieve = None if recall == "on_demand" else retrieve or Retrieve()
         self.extractor = extractor or RuleExtractor()
@@ -171,12 +180,15 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         limit = self.max_tokens or limit_of(asked.model)
         stored = view_of(asked.state)
         changed: MemoryUpdate = {}
-        shown = assembled(asked, stored, runtime)
+        shown = self._assembled(asked, stored, runtime)
         if not fits(shown.messages, limit - self._tool_tokens(asked)):
             changed = yield from self._compacted(stored, runtime, limit)
-            shown = assembled(asked, with_update(stored, changed), runtime)
+            shown = self._assembled(asked, with_update(stored, changed), runtime)
+        given = yield from asked_before(self.providers, shown.messages, runtime)
+        call = call.offering(given, self.providers)
+        messages = with_provided(shown.messages, given)
         try:
-            response = yield Ask(cast(Any, call), shown.messages)
+            response = yield Ask(cast(Any, call), messages)
         except Exception as error:
             if not is_overflow(error):
                 raise
@@ -186,11 +198,15 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
             if "window" not in again:
                 raise
             changed = {**changed, **again}
-            shown = assembled(asked, with_update(stored, again), runtime)
-            response = yield Ask(cast(Any, call), shown.messages)
+            shown = self._assembled(asked, with_update(stored, again), runtime)
+            messages = with_provided(shown.messages, given)
+            response = yield Ask(cast(Any, call), messages)
         note_answer(stored, runtime, replied(response), shown)
-        note_citations(said_in(response), runtime)
+        yield from told_after(self.providers, messages, replied(response), runtime)
         return ExtendedModelResponse(response, Command(update=changed)) if changed else cast(Reply, response)
+
+    def _assembled(self, asked: ModelRequest[Any], state: MemoryState, runtime: Runtime[Any]) -> Assembled:
+        return assembled(asked, state, runtime, memory_at=self.memory_at, markers=self.markers)
 
     def _compacted(self, state: MemoryState, runtime: Runtime[Any], limit: int) -> Generator[Ask, Any, MemoryUpdate]:
         """Flush, then compact; both decide by the same state."""
@@ -245,6 +261,12 @@ class Call(NamedTuple):
         """`invoke` for asyncio."""
         return await self.handler(self._with(messages))
 
+    def offering(self, given: Provided, providers: Sequence[ContextProvider]) -> Call:
+        """The call without those tools of the providers that were not given for it."""
+        withheld = {tool.name for tool in tools_of(providers)} - {tool.name for tool in given.tools}
+        tools = [tool for tool in self.request.tools if getattr(tool, "name", None) not in withheld]
+        return self._replace(request=self.request.override(tools=tools)) if withheld else self
+
     def _with(self, messages: list[AnyMessage]) -> ModelRequest[Any]:
         first = messages[0] if messages else None
         if isinstance(first, SystemMessage):
@@ -252,24 +274,17 @@ class Call(NamedTuple):
         return self.request.override(messages=messages)
 
 
-def assembled(asked: ModelRequest[Any], state: MemoryState, runtime: Runtime[Any]) -> Assembled:
+def assembled(
+    asked: ModelRequest[Any], state: MemoryState, runtime: Runtime[Any], *, memory_at: Place, markers: bool
+) -> Assembled:
     """The request as the model gets it: the agent's system message with ours at its end, then what `window` shows of
     the messages, as an outer middleware left them."""
     shown: MemoryState = {**state, "messages": asked.messages}
-    ours = assemble(shown, runtime)
+    ours = assemble(shown, runtime, memory_at=memory_at, markers=markers)
     first, rest = ours.messages[:1], ours.messages[1:]
     if first and isinstance(first[0], SystemMessage):
         return ours._replace(messages=[joined(asked.system_message, first[0]), *rest])
     return ours._replace(messages=[*([asked.system_message] if asked.system_message else []), *ours.messages])
-
-
-def joined(system: SystemMessage | None, ours: SystemMessage) -> SystemMessage:
-    """One system message of two; a host's blocks (with marks for a prompt cache) stay as they are, ours follow."""
-    if system is None:
-        return ours
-    if isinstance(system.content, str):
-        return system.model_copy(update={"content": f"{system.content}\n\n{ours.text}"})
-    return system.model_copy(update={"content": [*system.content, {"type": "text", "text": ours.text}]})
 
 
 def view_of(state: Any) -> MemoryState:
@@ -299,11 +314,6 @@ def overflowing(state: MemoryState) -> MemoryState:
     """The state, with the note that a provider found the request too long: at most half of it stays."""
     newest = state["messages"][-1].id if state["messages"] else None
     return {**state, "window": {**state.get("window", {}), "overflow": str(newest)}}
-
-
-def said_in(response: Any) -> str:
-    """What the model itself said, in whatever the rest of the agent's middleware returned."""
-    return "\n".join(message.text for message in _replies(response))
 
 
 def replied(response: Any) -> AIMessage:

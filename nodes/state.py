@@ -8,7 +8,7 @@ where the model's view of them starts.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 from langgraph.channels import DeltaChannel
@@ -34,12 +34,22 @@ MARK = "everthread"
 
 
 class Reference(TypedDict):
-    """A recalled record, by id and revision; its text is read from the store when the request is assembled."""
+    """Something recalled, by id and revision; its text is read from the store when the request is assembled."""
 
     id: str
+    """Of a record; of a message or a task, as `source` says."""
     revision: int
+    """The record's; 0 for what has none."""
     score: float
+    """How well it answers; 0 for what was read by key."""
     why: str
+    """Why it is here."""
+    source: NotRequired[Literal["profile", "evidence", "task"]]
+    """Where it comes from, when no search for records found it."""
+    thread_id: NotRequired[str]
+    """The thread of a message."""
+    checked: NotRequired[Literal["confirmed", "unconfirmed"]]
+    """What a verifier found of a record that is to be verified before use."""
 
 
 class Window(TypedDict, total=False):

@@ -497,6 +497,7 @@ class MemoryStore(BaseStore):
         now: datetime | None = None,
         floor: float | None = None,
         explain: bool = False,
+        asked_at: datetime | None = None,
     ) -> Recall:
         """Search what this identity may read; the best first.
 
@@ -504,7 +505,8 @@ class MemoryStore(BaseStore):
         memory. `scopes` narrows the search; an empty sequence raises UsageError (R162). `as_of` reads the revisions
         that stood at that time. `now` is the time that validity and decay are measured from. Hits that score below
         `floor` are dropped, and when none is left the recall abstains; None only ranks. An arm that fails is named in
-        `degraded` and the others answer.
+        `degraded` and the others answer. `asked_at` is when the question was asked, if not now: the days that it names
+        are counted from then.
         """
 
     @abstractmethod
@@ -555,6 +557,20 @@ class MemoryStore(BaseStore):
         `as_of` (system time) takes what was known then, `now` (valid time) what is true then; with `as_of` alone, what
         was known then to be true then. What was superseded by something that began later stands for the time before.
         """
+
+    @abstractmethod
+    def profile(
+        self,
+        identity: Identity,
+        *,
+        thread_id: str | None = None,
+        as_of: datetime | None = None,
+        now: datetime | None = None,
+        limit: int = 10,
+    ) -> list[Record]:
+        """How this user has said that they want to be answered: preferences about expression (R166) that they stated
+        themselves and that hold here and now, read by key and not by similarity (R199, R210). This session's first,
+        then the newest. `as_of` (system time) takes those that stood then."""
 
     @abstractmethod
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:

@@ -97,10 +97,17 @@ class MemoryContext(Frozen):
     """On whose behalf the turn runs."""
     memory: Memory = "on"
     """Per run: `read` recalls but learns nothing and keeps no transcript, `off` does neither (R288)."""
-    as_of: AwareDatetime | None = None
-    """Recall memory as it was known at this time. Set by the gate when an old checkpoint is replayed or forked."""
+    as_of: AwareDatetime | Literal["now"] | None = None
+    """Recall memory as it was known at this time. The gate sets it when an old checkpoint is replayed or forked, unless
+    it is set: "now" forks with what memory knows today."""
+
     root: bool = True
     """Whether this is the outermost agent. A sub-agent's run (`as_agent`) is given neither inputs nor notices (R305)."""
+
+    @property
+    def moment(self) -> datetime | None:
+        """The time to recall memory at; None for now."""
+        return None if self.as_of == "now" else self.as_of
 
     @model_validator(mode="before")
     @classmethod

@@ -84,6 +84,9 @@ def _told(entry: AuditEntry, record: str | None) -> str:
             return ", ".join([*(f"{id} revision {revision}" for id, revision, *_ in detail["records"]), *said])
         case "act" if "calls" in detail:
             return ", ".join(name for _, name in detail["calls"])
+        case "cite" if "records" in detail:
+            cited = [f"{id} revision {revision}" for id, revision in detail["records"]]
+            return ", ".join([*cited, *(f"{id} did not apply" for id, _ in detail.get("not_applicable", []))])
         case "consent":
             return f"{detail['before']} -> {detail['memory']}"
     return ", ".join(f"{name} {_listed(value)}" for name, value in detail.items() if value not in (None, [], {}))

@@ -48,7 +48,7 @@ def memory_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """
     context = _reading(runtime)
     recall = store_of(runtime).recall(
-        context.identity, query, limit=5, thread_id=thread_of(runtime), as_of=context.as_of, floor=ON_DEMAND_FLOOR
+        context.identity, query, limit=5, thread_id=thread_of(runtime), as_of=context.moment, floor=ON_DEMAND_FLOOR
     )
     if not recall.hits:
         return _result(runtime, "memory_search", f"Nothing found: {recall.abstained or 'no memory matches'}.")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -15,7 +14,7 @@ from langgraph.runtime import Runtime
 from everthread.errors import UsageError
 from everthread.nodes.compact.budget import fits
 from everthread.nodes.models import checked, is_overflow
-from everthread.nodes.node import Ask, Node, Steps, announce, context_of, memory_of, store_of
+from everthread.nodes.node import Ask, Node, Steps, announce
 from everthread.nodes.reason.chain import note_answer
 from everthread.nodes.reason.providers import (
     ContextProvider,
@@ -24,13 +23,12 @@ from everthread.nodes.reason.providers import (
     told_after,
     tools_of,
 )
-from everthread.nodes.reason.request import assemble, request, with_provided
+from everthread.nodes.reason.request import Assembled, Place, assemble, with_provided
 from everthread.nodes.state import MemoryState
 from everthread.stores.text import estimate_tokens
 
-__all__ = ["Reason", "calls_tools", "limit_of", "note_citations", "overflowed", "tool_tokens"]
+__all__ = ["Reason", "calls_tools", "checked_place", "limit_of", "overflowed", "tool_tokens"]
 
-CITED = re.compile(r"\bmem_[0-9a-f]{32}\b")
 DEFAULT_MAX_TOKENS = 100_000
 """A request's budget when the model does not say how much it takes."""
 SHARE = 0.75
@@ -42,7 +40,9 @@ class Reason(Node):
 
     `max_tokens`: what a request may take, system prompt, tools and memory included; three quarters of the model's own
     limit when it tells one. `providers`: other sources of context, asked before each call and told after it, in order;
-    what they give is not counted in `max_tokens`.
+    what they give is not counted in `max_tokens`. `memory_at`: where the memory block stands, at the end of the
+    system message or before the user's last message. `markers`: whether the model is asked to cite by [m1]; they are
+    not in the reply that is kept, and they are in a stream of its tokens (see `unmarked`).
 
     A request that the model's service finds too long is noted in `window.overflow`, so that the graph compacts and
     comes back once; a second time for the same last message it raises the service's error. A reply that cannot be used
@@ -60,8 +60,12 @@ class Reason(Node):
         system_prompt: str = "",
         max_tokens: int | None = None,
         providers: Sequence[ContextProvider] = (),
+        memory_at: Place = "system",
+        markers: bool = True,
     ) -> None:
         self.system_prompt = system_prompt
+        self.memory_at = checked_place(memory_at)
+        self.markers = markers
         self.max_tokens = max_tokens or limit_of(model)
         self.providers = checked_providers(providers)
         self._model, self._tools = model, list(tools)
@@ -77,7 +81,7 @@ class Reason(Node):
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns the reply in `messages`, or `window` with the overflow noted."""
-        asked = assemble(state, runtime, system_prompt=self.system_prompt)
+        asked = self._assembled(state, runtime)
         messages = asked.messages
         last = str(messages[-1].id) if messages else ""
         given = yield from asked_before(self.providers, messages, runtime)
@@ -92,11 +96,22 @@ class Reason(Node):
             announce(runtime, "reason", "overflow", reason=str(error)[:200])
             return {"window": {**window, "overflow": last}}
         answer = checked(reply)
-        note_answer(state, runtime, answer, asked)
+        cited = note_answer(state, runtime, answer, asked)
         yield from told_after(self.providers, messages, answer, runtime)
-        cited = note_citations(answer.text, runtime)
-        announce(runtime, "reason", "answered", tool_calls=[call["name"] for call in answer.tool_calls], cited=cited)
+        announce(
+            runtime,
+            "reason",
+            "answered",
+            tool_calls=[call["name"] for call in answer.tool_calls],
+            cited=list(cited.used),
+            **({"not_applicable": list(cited.not_applicable)} if cited.not_applicable else {}),
+        )
         return {"messages": [answer]}
+
+    def _assembled(self, state: MemoryState, runtime: Runtime[Any]) -> Assembled:
+        return assemble(
+            state, runtime, system_prompt=self.system_prompt, memory_at=self.memory_at, markers=self.markers
+        )
 
     def _with(self, more: Sequence[BaseTool]) -> Runnable[Any, Any]:
         """The model with its tools and some more of this call."""
@@ -105,7 +120,7 @@ class Reason(Node):
 
     def over_budget(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
         """Whether the next request would take more than `max_tokens`."""
-        messages = request(state, runtime, system_prompt=self.system_prompt)
+        messages = self._assembled(state, runtime).messages
         return not fits(messages, self.max_tokens - self.tool_tokens)
 
 
@@ -121,12 +136,11 @@ def calls_tools(state: MemoryState) -> bool:
     return bool(messages) and isinstance(messages[-1], AIMessage) and bool(messages[-1].tool_calls)
 
 
-def note_citations(text: str, runtime: Runtime[Any]) -> list[str]:
-    """The ids of the memories that an answer names, in order; the store notes that they were used (R208)."""
-    cited = sorted(set(CITED.findall(text)))
-    if cited and memory_of(runtime) == "on":
-        store_of(runtime).cite(context_of(runtime).identity, cited)
-    return cited
+def checked_place(memory_at: Place) -> Place:
+    """`memory_at`, when it is one of the two places; UsageError otherwise."""
+    if memory_at not in get_args(Place):
+        raise UsageError(f'memory_at is {memory_at!r}; say "system" or "last_message"')
+    return memory_at
 
 
 def limit_of(model: BaseChatModel) -> int:

@@ -18,13 +18,17 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
+from everthread.nodes.block import RESIDENT
 from everthread.nodes.extract.wording import sentences
-from everthread.nodes.state import is_marked
+from everthread.nodes.state import is_marked, mark_of
 from everthread.stores.text import cjk_share
 
 __all__ = ["OfflineModel"]
 
-LINE = re.compile(r"^- \[(?P<marks>[^\n]*?)\] (?P<statement>[^\n]*) \(memory (?P<id>mem_[0-9a-f]{32})\)$", re.M)
+LINE = re.compile(
+    r"^- (?:\[(?P<marker>m\d+)\] )?\[(?P<marks>[^\n]*?)\] (?P<statement>[^\n]*) \(memory (?P<id>mem_[0-9a-f]{32})\)$",
+    re.M,
+)
 REMEMBER = (
     re.compile(r"^\s*(?:please\s+)?remember\b(?:\s+that)?[\s:,]+(?P<what>.+)", re.I | re.S),
     re.compile(r"^\s*[请請]?你?[记記]住[\s:：,，]*(?P<what>.+)", re.S),
@@ -67,8 +71,10 @@ class OfflineModel(BaseChatModel):
             return _call(messages, "memory_save", {"statement": wish})
         if (wish := _wish(FORGET, said)) and {"memory_search", "memory_forget"} <= self.tool_names:
             return _call(messages, "memory_search", {"query": wish})
-        system = next((m.text for m in messages if isinstance(m, SystemMessage)), "")
-        return AIMessage(content=_from_memory(system, chinese))
+        shown = "\n".join(
+            m.text for m in messages if isinstance(m, SystemMessage) or mark_of(m).get("kind") == "memory"
+        )
+        return AIMessage(content=_from_memory(shown, chinese))
 
     def _after_tool(self, result: ToolMessage, said: str, chinese: bool) -> AIMessage:
         found = [match["id"] for match in LINE.finditer(result.text)]
@@ -95,10 +101,12 @@ def _call(messages: Sequence[BaseMessage], name: str, arguments: dict[str, Any])
     return AIMessage(content="", tool_calls=[{"name": name, "args": arguments, "id": call_id, "type": "tool_call"}])
 
 
-def _from_memory(system: str, chinese: bool) -> str:
+def _from_memory(shown: str, chinese: bool) -> str:
     known = [
         f"{html.unescape(match['statement'])} ({html.unescape(match['marks'])}; {match['id']})"
-        for match in LINE.finditer(system)
+        + (f" [{match['marker']}]" if match["marker"] else "")
+        for match in LINE.finditer(shown)
+        if RESIDENT not in match["marks"]
     ]
     if chinese:
         if known:

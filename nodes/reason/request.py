@@ -7,26 +7,52 @@ request, and a replay sees the revisions that it saw then.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 
-from everthread.nodes.block import fenced, render, render_evidence
+from everthread.nodes.block import fenced, render
 from everthread.nodes.node import context_of, memory_of, store_of
 from everthread.nodes.reason.providers import Provided
-from everthread.nodes.state import MARK, MemoryState, mark_of, visible
+from everthread.nodes.state import MARK, MemoryState, Reference, is_marked, mark_of, visible
 from everthread.nodes.tool_calls import well_ordered
-from everthread.stores.contract import MemoryStore
+from everthread.stores.contract import MemoryStore, Task, TaskStatus
 from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, Record
 from everthread.stores.text import sound
 
-__all__ = ["Assembled", "assemble", "recalled_records", "request", "with_provided"]
+__all__ = ["OPEN", "Assembled", "Place", "Recalled", "assemble", "recalled_of", "request", "with_provided"]
 
 T = TypeVar("T")
 
+OPEN: tuple[TaskStatus, ...] = ("scheduled", "running")
+"""The states of a task that is still to be done."""
+
 HISTORY = "Historical context: a summary of the earlier part of this conversation. It is not an instruction."
+
+
+Place = Literal["system", "last_message"]
+"""Where the memory block stands: at the end of the system message, so that what comes before it stays in a provider's
+prompt cache, or before the user's last message, so that the whole thread before it does."""
+
+
+class Recalled(NamedTuple):
+    """What a turn recalled, read again."""
+
+    records: list[Record]
+    """At the revisions that were recalled, without what is gone or may not be read now."""
+    said: list[Evidence]
+    """Messages as they were said."""
+    tasks: list[Task]
+    """What is still open."""
+    notes: dict[str, str]
+    """By record id: "profile", "confirmed" or "unconfirmed"."""
+
+    def render(self, markers: Mapping[str, int] | None = None) -> str:
+        """The block; empty text when nothing is left."""
+        return render(self.records, said=self.said, tasks=self.tasks, markers=markers, notes=self.notes)
 
 
 class Assembled(NamedTuple):
@@ -38,38 +64,88 @@ class Assembled(NamedTuple):
     """(id, revision) of each record in it."""
     said: tuple[tuple[str, str], ...] = ()
     """(thread id, message id) of what was said before, in it by a search."""
+    numbers: Mapping[str, int] = MappingProxyType({})
+    """The number of each record's marker, in the order in which the records stand in the request."""
+    marked: bool = False
+    """Whether the markers stand in it."""
 
 
-def request(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = "") -> list[BaseMessage]:
+def request(
+    state: MemoryState,
+    runtime: Runtime[Any],
+    *,
+    system_prompt: str = "",
+    memory_at: Place = "system",
+    markers: bool = False,
+) -> list[BaseMessage]:
     """The whole request, in the order in which a model reads it. The static prefix comes first, so that a provider's
-    prompt cache holds; the memory block ends the system message."""
-    return assemble(state, runtime, system_prompt=system_prompt).messages
+    prompt cache holds; the memory block ends the system message, or stands before the user's last message.
+
+    `markers` asks the model to cite by [m1]; whoever says so gives the reply to `note_answer(..., markers=True)`, which
+    takes them out."""
+    return assemble(state, runtime, system_prompt=system_prompt, memory_at=memory_at, markers=markers).messages
 
 
-def assemble(state: MemoryState, runtime: Runtime[Any], *, system_prompt: str = "") -> Assembled:
+def assemble(
+    state: MemoryState,
+    runtime: Runtime[Any],
+    *,
+    system_prompt: str = "",
+    memory_at: Place = "system",
+    markers: bool = False,
+) -> Assembled:
     """The same, with what of memory stands in it."""
     identity, store = context_of(runtime).identity, store_of(runtime)
     read = memory_of(runtime) != "off"
-    recalled = recalled_records(state, runtime) if read else []
-    parts = [system_prompt, _instructions(identity, store, state), render(recalled)]
+    recalled = recalled_of(state, runtime) if read else Recalled([], [], [], {})
+    tail = [_looked_up(identity, store, message) if read else _Found(message) for message in visible(state)]
+    last = _place_of_last_request(tail) if memory_at == "last_message" else None
+    ordered = [each.records for each in tail]
+    ordered.insert(last or 0, recalled.records)
+    records = [record for some in ordered for record in some]
+    numbers = {id: n for n, id in enumerate(dict.fromkeys(record.id for record in records), start=1)}
+    shown = numbers if markers else None
+    block = recalled.render(shown)
+    parts = [system_prompt, _instructions(identity, store, state), block if last is None else ""]
     system = "\n\n".join(part for part in parts if part)
-    tail = [_expanded(identity, store, message) if read else _Expanded(message) for message in visible(state)]
-    records = [*recalled, *(record for each in tail for record in each.records)]
+    messages = [_sound(each.shown(shown)) for each in tail]
+    if last is not None and block:
+        marks = {MARK: {"kind": "memory"}}
+        messages.insert(last, HumanMessage(content=block, id="everthread-memory", additional_kwargs=marks))
+    said = [*recalled.said, *(each for found in tail for each in found.said)]
     return Assembled(
         [
             *([SystemMessage(content=system)] if system else []),
             *_history(identity, store, state),
-            *well_ordered([_sound(each.message) for each in tail]),
+            *well_ordered(messages),
         ],
         tuple(dict.fromkeys((record.id, record.revision) for record in records)),
-        tuple(dict.fromkeys((said.thread_id, said.message_id) for each in tail for said in each.said)),
+        tuple(dict.fromkeys((each.thread_id, each.message_id) for each in said)),
+        numbers,
+        markers,
     )
 
 
-def recalled_records(state: Mapping[str, Any], runtime: Runtime[Any]) -> list[Record]:
-    """What this turn recalled, at the revisions that it recalled, without what is gone or may not be read now."""
-    references = [(ref["id"], ref["revision"]) for ref in state.get("recalled", [])]
-    return _read(context_of(runtime).identity, store_of(runtime), references)
+def recalled_of(state: Mapping[str, Any], runtime: Runtime[Any]) -> Recalled:
+    """What this turn recalled, as it may be read now."""
+    identity, store = context_of(runtime).identity, store_of(runtime)
+    references: list[Reference] = state.get("recalled", [])
+    records = [ref for ref in references if ref.get("source") in (None, "profile")]
+    said = [(ref["thread_id"], ref["id"]) for ref in references if ref.get("source") == "evidence"]
+    tasks = [ref["id"] for ref in references if ref.get("source") == "task"]
+    notes = {ref["id"]: ref.get("checked") or ref.get("source") for ref in records}
+    return Recalled(
+        _read(identity, store, [(ref["id"], ref["revision"]) for ref in records]),
+        _said(identity, store, said),
+        [task for task in store.tasks.of(identity, statuses=OPEN) if task.id in tasks] if tasks else [],
+        {id: note for id, note in notes.items() if note},
+    )
+
+
+def _place_of_last_request(tail: Sequence[_Found]) -> int | None:
+    """Where the user's last message stands; None when the view has none."""
+    asked = (n for n, each in enumerate(tail) if isinstance(each.message, HumanMessage) and not is_marked(each.message))
+    return max(asked, default=None)
 
 
 def with_provided(messages: Sequence[BaseMessage], given: Provided) -> list[BaseMessage]:
@@ -117,24 +193,31 @@ def _artifact(identity: Identity, store: MemoryStore, artifact_id: str | None) -
     return artifact.text if artifact else ""
 
 
-class _Expanded(NamedTuple):
-    """A message as the model gets it, and the memory in it."""
+class _Found(NamedTuple):
+    """A message, and what its references stand for."""
 
     message: BaseMessage
     records: Sequence[Record] = ()
     said: Sequence[Evidence] = ()
 
+    def shown(self, markers: Mapping[str, int] | None) -> BaseMessage:
+        """The message as the model gets it."""
+        block = render(self.records, said=self.said, markers=markers if self.records else None)
+        return (
+            self.message.model_copy(update={"content": f"{self.message.content}\n{block}"}) if block else self.message
+        )
 
-def _expanded(identity: Identity, store: MemoryStore, message: BaseMessage) -> _Expanded:
+
+def _looked_up(identity: Identity, store: MemoryStore, message: BaseMessage) -> _Found:
     """A memory tool's result with its references read again; any other message as it is."""
     mark = mark_of(message)
     if not isinstance(message, ToolMessage) or mark.get("kind") != "memory":
-        return _Expanded(message)
-    records = _read(identity, store, _pairs(mark.get("records"), int))
-    said = _said(identity, store, _pairs(mark.get("evidence"), str))
-    parts = (str(message.content), render(records), render_evidence(said))
-    text = "\n".join(part for part in parts if part)
-    return _Expanded(message.model_copy(update={"content": text}), records, said)
+        return _Found(message)
+    return _Found(
+        message,
+        _read(identity, store, _pairs(mark.get("records"), int)),
+        _said(identity, store, _pairs(mark.get("evidence"), str)),
+    )
 
 
 def _sound(message: BaseMessage) -> BaseMessage:

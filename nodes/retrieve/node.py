@@ -1,27 +1,65 @@
-"""The retrieve node."""
+"""The retrieve node: query, search, what is read by key, checks, packing; each stage is a function of this folder."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, Self
 
 from langgraph.runtime import Runtime
 
-from everthread.errors import StoreError
+from everthread.errors import StoreError, UsageError
 from everthread.nodes.node import Node, Steps, announce, context_of, memory_of, named_thread, store_of
+from everthread.nodes.retrieve.candidate import Candidate, LeftOut
+from everthread.nodes.retrieve.checks import (
+    TRUST,
+    Verifier,
+    contradicted,
+    counterparts,
+    trust,
+    trusted,
+    unrepeated,
+    verified,
+)
 from everthread.nodes.retrieve.pack import pack
-from everthread.nodes.retrieve.query import queries_of
-from everthread.nodes.state import MemoryState, MemoryUpdate, Reference
+from everthread.nodes.retrieve.query import asked_at, queries_of
+from everthread.nodes.state import MemoryState, MemoryUpdate, visible
+from everthread.stores.access import unfit
+from everthread.stores.contract import MemoryStore, Source, Task
+from everthread.stores.identity import MemoryContext
 from everthread.stores.ranking import FLOOR
-from everthread.stores.record import Hit
+from everthread.stores.record import Recall, now_utc
 
-__all__ = ["Retrieve"]
+__all__ = ["Looked", "Retrieve"]
+
+
+NEAR = timedelta(days=1)
+"""A task is active while it runs, and from so long before it is due."""
+
+
+class Looked(NamedTuple):
+    """What a turn would put before the model, and everything that it would not, with the reasons."""
+
+    recall: Recall | None
+    """What the search said; None when none was made."""
+    kept: list[Candidate]
+    """What stands in the request: what was found, the best first, then what was read by key."""
+    left_out: list[LeftOut]
+    """What the stages behind the search left out, and by which rule."""
 
 
 class Retrieve(Node):
     """Finds what long-term memory knows about the request, or nothing (R188, R194).
 
-    `limit`: records at most. `budget_tokens`: what the memory block may take. `floor`: hits that score below it are not
-    used; None only ranks.
+    `limit`: hits at most; 0 makes no search. `budget_tokens`, `budget_characters`: what the lines of the hits may take.
+    `floor`: hits that score below it are not used; None only ranks. `sources`: "records", and "evidence" for messages
+    of the user's own threads as they were said. `profile_tokens`: what the resident profile may take, the stated
+    preferences about how to answer, which share no word with the request (R199, R210); 0 leaves it out. `tasks`: how
+    many of the user's active tasks stand there too, by key. `trust`: records that are trusted less are not used (R180).
+    `verifier`: looks now at what is to be verified before use (R181). `explain`: the stream says what became of every
+    candidate.
+
+    Presets: `Retrieve.three_hits()`, `Retrieve.five_records()`, `Retrieve.profile_only()`.
 
     Recall fails open: when the store cannot be searched the turn goes on without memory and says so in the stream. An
     identity that is missing or a store that is not ours still raises.
@@ -29,16 +67,58 @@ class Retrieve(Node):
 
     reads_messages = True
 
-    def __init__(self, *, limit: int = 5, budget_tokens: int = 1_200, floor: float | None = FLOOR) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int = 5,
+        budget_tokens: int = 1_200,
+        budget_characters: int | None = None,
+        floor: float | None = FLOOR,
+        sources: Iterable[Source] = ("records",),
+        profile_tokens: int = 300,
+        tasks: int = 3,
+        trust: float = TRUST,
+        verifier: Verifier | None = None,
+        explain: bool = False,
+    ) -> None:
         self.limit = limit
         self.budget_tokens = budget_tokens
+        self.budget_characters = budget_characters
         self.floor = floor
+        self.sources = checked_sources(sources)
+        self.profile_tokens = profile_tokens
+        self.tasks = tasks
+        self.trust = trust
+        self.verifier = verifier
+        self.explain = explain
+
+    @classmethod
+    def three_hits(cls, **options: Any) -> Self:
+        """The three best hits for the request (R203)."""
+        return cls(**{"limit": 3, "profile_tokens": 0, "tasks": 0, **options})
+
+    @classmethod
+    def five_records(cls, **options: Any) -> Self:
+        """Five records in 20,000 characters (R204)."""
+        return cls(**{"limit": 5, "budget_tokens": 20_000, "budget_characters": 20_000, **options})
+
+    @classmethod
+    def profile_only(cls, **options: Any) -> Self:
+        """The resident profile in 2,500 tokens (R205), and the rest by tools on demand."""
+        return cls(**{"limit": 0, "profile_tokens": 2_500, "tasks": 0, **options})
+
+    @classmethod
+    def nothing(cls) -> Self:
+        """Nothing by itself: memory is what the model asks its tools for (R202)."""
+        return cls(limit=0, profile_tokens=0, tasks=0)
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
-        """Returns `recalled`: references (id, revision, score, why), the best first; never texts."""
+        """Returns `recalled`: references (id, revision, score, why), the best first, then what was read by key; never
+        texts."""
         yield from ()
         context, store = context_of(runtime), store_of(runtime)
-        queries = queries_of(state.get("messages", []))
+        messages = state.get("messages", [])
+        queries = queries_of(messages)
         nothing: MemoryUpdate = {"recalled": []} if state.get("recalled") else {}
         if not queries:
             return nothing
@@ -46,35 +126,141 @@ class Retrieve(Node):
             announce(runtime, "retrieve", "skipped", reason="memory is off for this run or thread, or by consent")
             return nothing
         try:
-            for query in queries:
-                recall = store.recall(
-                    context.identity,
-                    query,
-                    limit=self.limit,
-                    thread_id=named_thread(runtime),
-                    as_of=context.as_of,
-                    floor=self.floor,
-                )
-                if recall.hits:
-                    break
+            looked = self.look(
+                store,
+                context,
+                queries,
+                thread_id=named_thread(runtime),
+                in_view=[message.id for message in visible(state) if message.id],
+                said_at=asked_at(messages),
+            )
         except StoreError as error:
             announce(runtime, "retrieve", "degraded", reason=str(error))
             return {"recalled": []}
-        kept, left_out = pack(recall.hits, self.budget_tokens)
-        announce(
-            runtime,
-            "retrieve",
-            "recalled" if kept else "abstained",
-            hits=[{"id": hit.record_id, "score": round(hit.score, 3), "why": hit.why} for hit in kept],
-            over_budget=[hit.record_id for hit in left_out],
-            abstained=recall.abstained,
-            degraded=list(recall.degraded),
+        announce(runtime, "retrieve", "recalled" if looked.kept else "abstained", **self._told(looked))
+        return {"recalled": [candidate.reference() for candidate in looked.kept]}
+
+    def look(
+        self,
+        store: MemoryStore,
+        context: MemoryContext,
+        queries: Sequence[str],
+        *,
+        thread_id: str | None = None,
+        in_view: Sequence[str] = (),
+        said_at: datetime | None = None,
+        explain: bool | None = None,
+    ) -> Looked:
+        """The stages, one after the other, for queries of which the first that finds something counts. `in_view` are
+        the ids of messages that the model sees anyway, `said_at` when the request was said."""
+        identity, moment = context.identity, context.moment
+        recall = self._searched(
+            store, context, queries, thread_id, said_at, self.explain if explain is None else explain
         )
-        return {"recalled": [_reference(hit) for hit in kept]}
+        answers = recall.hits if recall else ()
+        ids = [hit.record_id for hit in answers if hit.record_id]
+        records = {each.id: each for each in store.records(identity, ids=ids, as_of=moment)} if ids else {}
+        partners = [id for record in records.values() for id in contradicted(record) if id not in records]
+        if partners:
+            known = store.records(identity, ids=partners, thread_id=thread_id or "", as_of=moment)
+            fitting = (each for each in known if unfit(each, identity, moment or now_utc()) is None)
+            records |= {each.id: each for each in fitting if trust(each) >= self.trust}
+        hits = [
+            Candidate("records" if hit.record_id else "evidence", hit, records.get(hit.record_id or ""))
+            for hit in answers
+            if hit.record_id is None or hit.record_id in records
+        ]
+        by_key = [*self._profile(store, context, thread_id), *self._tasks(store, context, thread_id)]
+        unique = unrepeated([*hits, *by_key], in_view)
+        worthy = trusted(unique.kept, self.trust)
+        sound = verified(worthy.kept, identity, self.verifier)
+        whole = counterparts(sound.kept, records)
+        found = [each for each in whole if each.source != "profile"]
+        searched = pack(found, self.budget_tokens, self.budget_characters)
+        resident = pack([each for each in whole if each.source == "profile"], self.profile_tokens)
+        stages = (unique, worthy, sound, searched, resident)
+        return Looked(recall, [*searched.kept, *resident.kept], [left for stage in stages for left in stage.left_out])
+
+    def _searched(
+        self,
+        store: MemoryStore,
+        context: MemoryContext,
+        queries: Sequence[str],
+        thread_id: str | None,
+        said_at: datetime | None,
+        explain: bool,
+    ) -> Recall | None:
+        recall = None
+        for query in queries if self.limit else ():
+            recall = store.recall(
+                context.identity,
+                query,
+                limit=self.limit,
+                sources=self.sources,
+                thread_id=thread_id,
+                as_of=context.moment,
+                floor=self.floor,
+                explain=explain,
+                asked_at=said_at,
+            )
+            if recall.hits:
+                break
+        return recall
+
+    def _profile(self, store: MemoryStore, context: MemoryContext, thread_id: str | None) -> list[Candidate]:
+        if not self.profile_tokens:
+            return []
+        found = store.profile(context.identity, thread_id=thread_id, as_of=context.moment)
+        return [Candidate("profile", record=record, why="how the user wants to be answered") for record in found]
+
+    def _tasks(self, store: MemoryStore, context: MemoryContext, thread_id: str | None) -> list[Candidate]:
+        """Open tasks that belong here: what runs first, then what is due first. Tasks have no history, so that there
+        are none in the past."""
+        if not self.tasks or context.moment is not None:
+            return []
+        here = [
+            task
+            for task in store.tasks.of(context.identity, statuses=("running", "scheduled"))
+            if task.thread_id in (None, thread_id) and (task.status == "running" or _is_near(task))
+        ]
+        return [Candidate("task", task=task, why="it is open") for task in sorted(here, key=_urgency)[: self.tasks]]
+
+    def _told(self, looked: Looked) -> dict[str, Any]:
+        """What the stream says: ids, scores and reasons."""
+        told: dict[str, Any] = {
+            "hits": [
+                {"id": each.id, "score": round(each.hit.score, 3), "why": each.hit.why}
+                for each in looked.kept
+                if each.hit
+            ],
+            "over_budget": [left.candidate.id for left in looked.left_out if left.rule == "over-budget"],
+            "abstained": looked.recall.abstained if looked.recall else None,
+            "degraded": list(looked.recall.degraded) if looked.recall else [],
+        }
+        if by_key := [{"id": each.id, "why": each.why} for each in looked.kept if not each.hit]:
+            told["by_key"] = by_key
+        if others := [left for left in looked.left_out if left.rule != "over-budget"]:
+            told["left_out"] = [{"id": each.candidate.id, "rule": each.rule, "why": each.why} for each in others]
+        if self.explain and looked.recall:
+            told["candidates"] = [
+                hit.model_dump(mode="json", include={"record_id", "message_ids", "score", "signals", "ranks", "why"})
+                for hit in (*looked.recall.hits, *looked.recall.dropped)
+            ]
+        return told
 
 
-def _reference(hit: Hit) -> Reference:
-    """A hit without a word of its text: checkpoints hold references, so that an erased record is gone from them too."""
-    signals = hit.signals.model_dump()
-    why = ", ".join(f"{name} {value:.2f}" for name, value in signals.items() if value)
-    return {"id": hit.record_id or "", "revision": hit.revision or 1, "score": round(hit.score, 4), "why": why}
+def checked_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
+    """The sources, once a turn is set up rather than when it runs; UsageError for others."""
+    given = () if isinstance(sources, str) else tuple(sources)
+    if not given or set(given) - {"records", "evidence"}:
+        raise UsageError(f'Retrieve: sources are "records" and "evidence", not {sources!r}; give one of them, or both')
+    return given
+
+
+def _is_near(task: Task) -> bool:
+    return task.due_at is None or task.due_at - now_utc() <= NEAR
+
+
+def _urgency(task: Task) -> tuple[bool, bool, float, float]:
+    due = task.due_at.timestamp() if task.due_at else 0.0
+    return task.status != "running", task.due_at is None, due, task.created_at.timestamp()

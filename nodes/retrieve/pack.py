@@ -1,28 +1,51 @@
-"""What fits: hits into a token budget, the best first (R195)."""
+"""What fits: candidates into a budget, the best first (R195)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everthread.stores.record import Hit
+from everthread.nodes.block import line
+from everthread.nodes.retrieve.candidate import Candidate, LeftOut, Sifted
+from everthread.nodes.retrieve.checks import contradicted
 from everthread.stores.text import estimate_tokens
 
 __all__ = ["pack"]
 
-LINE_TOKENS = 40
-"""What a line of the block takes beside its statement: owner, type, source, date, id."""
+BESIDES = " [said by somebody whose name is not short, 2026-05-08, thread 0123456789abcdef]"
+"""About what a line says beside the words of a message or a task."""
 
 
-def pack(hits: Sequence[Hit], budget_tokens: int) -> tuple[list[Hit], list[Hit]]:
-    """(kept, left out): hits in order while they fit. One that is too long is left out and shorter ones still go in."""
-    kept: list[Hit] = []
-    left_out: list[Hit] = []
-    room = budget_tokens
-    for hit in hits:
-        cost = estimate_tokens(hit.statement) + LINE_TOKENS
-        if cost <= room:
-            kept.append(hit)
-            room -= cost
+def pack(candidates: Sequence[Candidate], tokens: int, characters: int | None = None) -> Sifted:
+    """The candidates in order while their lines fit into so many tokens, and characters when that is given. One that is
+    too long is left out and shorter ones still go in; of a contest both sides fit, or neither is kept."""
+    kept: list[Candidate] = []
+    left_out: list[LeftOut] = []
+    for group in _groups(candidates):
+        lines = [line(each.record, 1, each.checked) if each.record else each.text + BESIDES for each in group]
+        cost, length = sum(map(estimate_tokens, lines)), sum(map(len, lines))
+        if cost <= tokens and (characters is None or length <= characters):
+            kept += group
+            tokens -= cost
+            characters = None if characters is None else characters - length
         else:
-            left_out.append(hit)
-    return kept, left_out
+            together = " with what it stands against" if len(group) > 1 else ""
+            left_out += [LeftOut(each, "over-budget", f"it does not fit{together}") for each in group]
+    return Sifted(kept, left_out)
+
+
+def _groups(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """The candidates one by one, contested ones with those that they stand against, where the first of them stands."""
+    there = {candidate.id: candidate for candidate in candidates if candidate.record}
+    grouped: set[str] = set()
+    groups: list[list[Candidate]] = []
+    for candidate in candidates:
+        if candidate.record is None:
+            groups.append([candidate])
+        elif candidate.id not in grouped:
+            group = [
+                candidate,
+                *(there[id] for id in contradicted(candidate.record) if id in there and id not in grouped),
+            ]
+            grouped |= {each.id for each in group}
+            groups.append(group)
+    return groups

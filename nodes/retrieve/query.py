@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from everthread.nodes.state import is_marked
+from everthread.nodes.state import is_marked, last_request
+from everthread.stores.messages import time_of
 from everthread.stores.text import cjk_share, is_telling, query_terms
 
-__all__ = ["queries_of"]
+__all__ = ["asked_at", "phrases_of", "queries_of"]
 
 FEW_TERMS = 3
 """A request with fewer content words than this may lean on the one before it."""
@@ -22,20 +24,40 @@ _POINTS_BACK = re.compile(
     re.I,
 )
 """A word that stands for something said before: "and in German?", "where does she live?", "那周末呢"."""
+_QUOTED = re.compile(
+    r'"([^"\n]{2,200})"|“([^”\n]{2,200})”|「([^」\n]{2,200})」|『([^』\n]{2,200})』|《([^》\n]{2,200})》'
+)
+"""What somebody sets apart: by quotation marks, or as a title."""
 
 
 def queries_of(messages: Sequence[AnyMessage]) -> list[str]:
     """The texts to search for in turn, until one finds something; empty when the user has said nothing.
 
     The newest user message. When it has few content words, then also the one before it together with it, and only that
-    when it points back to something.
+    when it points back to something. At last what it quotes: the rest may be about what to do with it. Entities and
+    days that a text names are for the search to find (`stores.ranking`, `stores.when`).
     """
     said = (m.text for m in reversed(messages) if isinstance(m, HumanMessage) and not is_marked(m))
     newest, before = next(said, ""), next(said, None)
     if before is None or _words(newest) >= FEW_TERMS:
-        return [newest] if newest else []
-    together = f"{before}\n{newest}"
-    return [together] if _POINTS_BACK.search(newest) else [text for text in (newest, together) if text.strip()]
+        texts = [newest]
+    else:
+        together = f"{before}\n{newest}"
+        texts = [together] if _POINTS_BACK.search(newest) else [newest, together]
+    return list(dict.fromkeys(text for text in (*texts, "\n".join(phrases_of(newest))) if text.strip()))
+
+
+def phrases_of(text: str) -> list[str]:
+    """What a text quotes, each once, in order."""
+    found = (next(filter(None, match.groups())) for match in _QUOTED.finditer(text))
+    return list(dict.fromkeys(phrase.strip() for phrase in found if phrase.strip()))
+
+
+def asked_at(messages: Sequence[AnyMessage]) -> datetime | None:
+    """When the user's newest message was said, by itself: the days that it names are counted from then (R191), and not
+    from when a run is resumed. None when it does not say."""
+    request = last_request(list(messages))
+    return None if request is None else time_of(request)
 
 
 def _words(text: str) -> float:

@@ -15,13 +15,26 @@ from everthread.errors import UsageError
 from everthread.stores.contract import AuditEntry, Finding, Noted, ToolCall, Touch
 from everthread.stores.identity import Identity
 from everthread.stores.sqlite.database import Database, Rows, one
+from everthread.stores.sqlite.rows import Rows as RecordRows
 from everthread.stores.sqlite.threads import owns_thread
 from everthread.stores.sqlite.times import micros, moment
 
 __all__ = ["Action", "AuditLog", "append", "first_broken", "index_drift", "link", "reindex", "verified"]
 
 Action = Literal[
-    "write", "read", "erase", "verify", "recall", "inject", "act", "consent", "expire", "export", "import", "copy"
+    "write",
+    "read",
+    "erase",
+    "verify",
+    "recall",
+    "inject",
+    "act",
+    "cite",
+    "consent",
+    "expire",
+    "export",
+    "import",
+    "copy",
 ]
 """What an entry says was done."""
 
@@ -60,10 +73,16 @@ GROUP BY audit_records.seq ORDER BY audit_records.seq LIMIT :limit
 NOTED = """
 SELECT 1 FROM audit
 WHERE thread_id IS :thread AND reply_id IS :reply AND +tenant = :tenant
-    AND action IN ('recall', 'inject', 'act')
+    AND action IN ('recall', 'inject', 'act', 'cite')
     AND (:reply IS NOT NULL OR detail ->> '$.answers' = :answers)
 LIMIT 1
 """
+CITED = """
+SELECT used.value ->> '$[0]' FROM audit, json_each(audit.detail, '$.records') AS used
+WHERE audit.thread_id = :thread AND +audit.tenant = :tenant AND audit.action = 'cite'
+    AND audit.detail ->> '$.answers' = :answers
+"""
+"""What was cited already in the answer to this message."""
 FAMILY = """
 WITH RECURSIVE family (id) AS (
     VALUES (:record)
@@ -148,8 +167,9 @@ def reindex(connection: apsw.Connection) -> None:
 class AuditLog:
     """Answers `MemoryStore.audit`, `note`, `trace` and `verify_audit`."""
 
-    def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
+    def __init__(self, database: Database, rows: RecordRows, clock: Callable[[], datetime]) -> None:
         self._database = database
+        self._rows = rows
         self._clock = clock
 
     def entries(
@@ -194,8 +214,8 @@ class AuditLog:
         """See `MemoryStore.note`."""
         if not (answers if reply_id is None else reply_id.strip()):
             raise UsageError("note: neither the reply has an id nor what it answers; it is noted once by one of them")
-        told = [event for event in events if event.records or event.messages or event.calls]
-        if not any(event.records or event.messages for event in told):
+        told = [event for event in events if event.records or event.messages or event.calls or event.not_applicable]
+        if not any(event.records or event.messages or event.not_applicable for event in told):
             return False
         known = {"thread": thread_id, "reply": reply_id, "tenant": identity.tenant, "answers": answers}
         where = {"thread_id": thread_id, "reply_id": reply_id, "answers": answers}
@@ -204,6 +224,10 @@ class AuditLog:
                 owns_thread(connection, identity, thread_id)
             if connection.execute(NOTED, known).fetchone():
                 return False
+            cited = {used.record_id for event in told if event.action == "cite" for used in event.records}
+            if cited:
+                before = {str(id) for (id,) in connection.execute(CITED, known)}
+                self._rows.count_use(connection, identity, cited - before, self._clock())
             for event in told:
                 append(connection, identity, event.action, where | _detail(event), at=self._clock())
         return True
@@ -255,6 +279,9 @@ def _detail(event: Noted) -> dict[str, Any]:
             detail["records"] = [[used.record_id, used.revision] for used in event.records]
         case "act":
             detail["calls"] = [[call.id, call.name] for call in event.calls]
+        case "cite":
+            detail["records"] = [[used.record_id, used.revision] for used in event.records]
+            detail["not_applicable"] = [[used.record_id, used.revision] for used in event.not_applicable]
     return detail | ({"messages": [list(said) for said in event.messages]} if event.messages else {})
 
 
@@ -262,8 +289,9 @@ def _records_of(action: str, detail: Mapping[str, Any]) -> set[str]:
     """The records that an entry is about."""
     if action == "write":
         return {id for decision in detail["decisions"] for id in (decision[2], decision[4]) if id}
-    named = detail.get("records", [])
-    return {each if isinstance(each, str) else each[0] for each in named} if isinstance(named, list | tuple) else set()
+    lists = (detail.get("records", []), detail.get("not_applicable", []))
+    named = [each for listed in lists if isinstance(listed, list | tuple) for each in listed]
+    return {each if isinstance(each, str) else each[0] for each in named}
 
 
 def _named(connection: apsw.Connection) -> Iterable[tuple[int, set[str]]]:

@@ -63,6 +63,7 @@ class Question(NamedTuple):
     now: datetime
     floor: float | None
     explain: bool
+    asked_at: datetime | None = None
 
     @property
     def pool(self) -> int:
@@ -121,6 +122,7 @@ class Recaller:
         now: datetime | None,
         floor: float | None,
         explain: bool,
+        asked_at: datetime | None = None,
     ) -> Recall:
         """See `MemoryStore.recall`."""
         wanted = _checked_sources(sources)
@@ -137,6 +139,7 @@ class Recaller:
             now=aware(now or as_of or self._clock(), "now"),
             floor=floor,
             explain=explain,
+            asked_at=None if asked_at is None else aware(asked_at, "asked_at"),
         )
         degraded = [f"query: only its first {MAX_QUERY:,} characters were searched"] if len(query) > MAX_QUERY else []
         if not is_telling(asked.text):
@@ -145,7 +148,7 @@ class Recaller:
         vector = self._indexer.query(asked.text)
         if vector.degraded:
             degraded.append(vector.degraded)
-        prepared = Query.of(asked.text, vector.vector, tokens=vector.tokens, today=asked.now.date())
+        prepared = Query.of(asked.text, vector.vector, tokens=vector.tokens, today=(asked.asked_at or asked.now).date())
         answers = [
             self._records(asked, prepared) if source == "records" else self._evidence(asked, prepared)
             for source in wanted

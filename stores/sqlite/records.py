@@ -100,13 +100,8 @@ class Records:
 
     def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
         """See `MemoryStore.cite`."""
-        now = micros(self._clock())
         with self._database.write() as connection:
-            found = self._rows.several(connection, identity.tenant, set(record_ids))
-            connection.executemany(
-                "UPDATE records SET usage_count = usage_count + 1, last_used_at = ? WHERE id = ?",
-                [(now, id) for id, stored in found.items() if may_read(identity, stored.record, author=stored.author)],
-            )
+            self._rows.count_use(connection, identity, set(record_ids), self._clock())
 
     # ----------------------------------------------------------------------------------------------------------- read
 

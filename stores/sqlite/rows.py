@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from everthread.errors import StoreError, UsageError
-from everthread.stores.access import grants
+from everthread.stores.access import grants, may_read
 from everthread.stores.encoding import Bounds, Document
 from everthread.stores.identity import Identity, Owner
 from everthread.stores.reach import reach_of
@@ -226,6 +226,18 @@ class Rows:
         condition = "+tenant = :tenant AND id IN (SELECT value FROM json_each(:ids))"
         found = self.find(connection, condition, {"tenant": tenant, "ids": json.dumps(list(ids))})
         return {stored.record.id: stored for stored in found}
+
+    def count_use(self, connection: apsw.Connection, identity: Identity, ids: Iterable[str], at: datetime) -> None:
+        """Note that these records were used, those that the identity may read."""
+        found = self.several(connection, identity.tenant, ids)
+        connection.executemany(
+            "UPDATE records SET usage_count = usage_count + 1, last_used_at = ? WHERE id = ?",
+            [
+                (micros(at), id)
+                for id, stored in found.items()
+                if may_read(identity, stored.record, author=stored.author)
+            ],
+        )
 
     def standing(
         self, connection: apsw.Connection, as_of: datetime, condition: str, values: dict[str, Any]

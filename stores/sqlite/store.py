@@ -40,6 +40,7 @@ from everthread.stores.sqlite.jobs import Jobs
 from everthread.stores.sqlite.opening import Opening
 from everthread.stores.sqlite.outbox import Outbox
 from everthread.stores.sqlite.plain import PlainRecords, is_ours
+from everthread.stores.sqlite.profile import Profiles
 from everthread.stores.sqlite.reads import ReadLog
 from everthread.stores.sqlite.recall import Recaller
 from everthread.stores.sqlite.records import Records
@@ -100,9 +101,9 @@ class SqliteStore(MemoryStore):
             self.path, busy_timeout=busy_timeout, synchronous=synchronous, backup_days=backup_days
         )
         self._reads = ReadLog(database, clock, on=audit_reads)
-        self._audit = AuditLog(database, clock)
         self._consents = Consents(database, clock, default=default_consent)
         self._search, self._rows = SearchIndex(self._embedder.id if self._embedder else None), Rows()
+        self._audit = AuditLog(database, self._rows, clock)
         self._indexer = Indexer(database, self._embedder)
         self._items = Items(database, index=index, ttl=ttl, clock=clock)
         self._sweeper = Sweeper(self._items.sweep_ttl)
@@ -114,6 +115,7 @@ class SqliteStore(MemoryStore):
         self._plain = PlainRecords(database, self._rows, self._search, self._indexer)
         self._records = Records(database, self._rows, self._search, self._indexer, self._consents, clock)
         self._recaller = Recaller(database, self._rows, self._search, self._indexer, self.transcripts, clock)
+        self._profiles = Profiles(database, self._rows, self._search, clock)
         self._outbox = Outbox(database)
         self._retention = Retention(database, self.transcripts, clock)
         self._eraser = Eraser(database, self._rows, self._search, self.transcripts, self.artifacts, clock)
@@ -194,6 +196,7 @@ class SqliteStore(MemoryStore):
         now: datetime | None = None,
         floor: float | None = None,
         explain: bool = False,
+        asked_at: datetime | None = None,
     ) -> Recall:
         found = self._recaller.recall(
             identity,
@@ -206,6 +209,7 @@ class SqliteStore(MemoryStore):
             now=now,
             floor=floor,
             explain=explain,
+            asked_at=asked_at,
         )
         self._reads.hits(identity, (*found.hits, *found.dropped))
         return found
@@ -252,6 +256,19 @@ class SqliteStore(MemoryStore):
     ) -> list[Record]:
         found = self._records.current(identity, subject, predicate, thread_id=thread_id, as_of=as_of, now=now)
         self._reads.records(identity, "current", found)
+        return found
+
+    def profile(
+        self,
+        identity: Identity,
+        *,
+        thread_id: str | None = None,
+        as_of: datetime | None = None,
+        now: datetime | None = None,
+        limit: int = 10,
+    ) -> list[Record]:
+        found = self._profiles.profile(identity, thread_id=thread_id, as_of=as_of, now=now, limit=limit)
+        self._reads.records(identity, "profile", found)
         return found
 
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
