@@ -14,12 +14,12 @@ __all__ = ["Cited", "cited_in", "unmarked", "without_markers"]
 
 _LIST = r"m\d{1,3}(?:[ \t]{0,2}[,，、;；][ \t]{0,2}m\d{1,3}){0,9}"
 _NOT_NOW = r"not applicable(?: now)?|n/a|不适用|不適用"
-MARKER = re.compile(rf"[ \t]*\[ ?(?P<list>{_LIST}) ?(?:[:：] ?(?P<not>{_NOT_NOW}) ?)?\](?!\()", re.I)
+MARKER = re.compile(rf"(?<![ \t])[ \t]*\[ ?(?P<list>{_LIST}) ?(?:[:：] ?(?P<not>{_NOT_NOW}) ?)?\](?!\()", re.I)
 """A marker, or several in one pair of brackets, with the blanks before it. A link is none."""
 _CODE = re.compile(r"(```.*?(?:```|\Z)|`[^`\n]*`)", re.DOTALL)
 _NUMBER = re.compile(r"m(\d{1,3})", re.I)
 _ID = re.compile(r"\bmem_[0-9a-f]{32}\b")
-_OPEN = re.compile(r"[ \t]*(?:\[[^\[\]\n]{0,160}\]?)?\Z")
+_OPEN = re.compile(r"(?<![ \t])[ \t]*(?:\[[^\[\]\n]{0,160}\]?)?\Z")
 """The end of a text that may yet become a marker."""
 
 

@@ -1,0 +1,245 @@
+"""The stages of retrieval behind the search, each by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from langchain_core.messages import HumanMessage
+from support.records import NOON, learnt, said_by
+
+from everthread import Identity, Record
+from everthread.errors import StoreError, UsageError
+from everthread.nodes import Retrieve
+from everthread.nodes.retrieve.candidate import Candidate, LeftOut
+from everthread.nodes.retrieve.checks import counterparts, trust, trusted, unrepeated, verified
+from everthread.nodes.retrieve.pack import pack
+from everthread.nodes.retrieve.query import asked_at, phrases_of, queries_of
+from everthread.stores.record import Hit, Relation, Signals
+from everthread.stores.text import estimate_tokens
+
+
+def found(record: Record, score: float = 0.5) -> Candidate:
+    hit = Hit(
+        source="records",
+        record_id=record.id,
+        revision=record.revision,
+        statement=record.statement,
+        score=score,
+        signals=Signals(semantic=0.9),
+        why="close in meaning",
+    )
+    return Candidate("records", hit, record)
+
+
+def resident(record: Record) -> Candidate:
+    return Candidate("profile", record=record, why="resident")
+
+
+def message(text: str, id: str = "m9", thread_id: str = "t9") -> Candidate:
+    hit = Hit(source="evidence", thread_id=thread_id, message_ids=(id,), statement=text, score=0.4, why="shares words")
+    return Candidate("evidence", hit)
+
+
+def rules(left_out: list[LeftOut]) -> list[tuple[str, str]]:
+    return [(left.candidate.id, left.rule) for left in left_out]
+
+
+def contest(one: str, other: str) -> tuple[Record, Record]:
+    first, second = learnt(one), learnt(other)
+    edges = [Relation(kind="contradicts", target=each.id, reason="another value") for each in (second, first)]
+    return (
+        first.model_copy(update={"status": "contested", "relations": (edges[0],)}),
+        second.model_copy(update={"status": "contested", "relations": (edges[1],)}),
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- query
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        ('What did I say about "grey hound" and "the vet"?', ["grey hound", "the vet"]),
+        ("我说过“灰猎犬”和《静夜思》吗？", ["灰猎犬", "静夜思"]),
+        ("「東京」『大阪』「東京」", ["東京", "大阪"]),
+        ("It's Ana's dog, isn't it?", []),
+    ],
+)
+def test_what_is_quoted_is_a_phrase(text: str, phrases: list[str]) -> None:
+    assert phrases_of(text) == phrases
+
+
+def test_what_is_quoted_is_searched_for_alone_at_last() -> None:
+    text = 'Please translate the following for the newsletter: "quarterly harvest festival"'
+    assert queries_of([HumanMessage(text)]) == [text, "quarterly harvest festival"]
+
+
+def test_the_days_that_a_request_names_are_counted_from_when_it_was_said() -> None:
+    said = HumanMessage("What happened yesterday?", additional_kwargs={"at": "2026-03-04T23:30:00+01:00"})
+    moment = asked_at([said])
+    assert moment == datetime(2026, 3, 4, 22, 30, tzinfo=UTC) and moment.date().isoformat() == "2026-03-04"
+    assert asked_at([HumanMessage("What happened yesterday?")]) is asked_at([]) is None
+
+
+# ----------------------------------------------------------------------------------------------------------- repetition
+
+
+def test_the_same_record_from_two_arms_is_one() -> None:
+    record = learnt("Answers are in German.")
+    sifted = unrepeated([found(record), resident(record)])
+    assert (sifted.kept, sifted.left_out) == ([found(record)], [])
+
+
+def test_of_records_that_say_the_same_the_first_is_kept() -> None:
+    first, second, other = learnt("Ana likes the tea."), learnt("ana likes tea"), learnt("Ana likes 5 teas.")
+    sifted = unrepeated([found(first), resident(second), found(other)])
+    assert sifted.kept == [found(first), found(other)]
+    assert rules(sifted.left_out) == [(second.id, "says-the-same")]
+    assert sifted.left_out[0].why == f"it says the same as {first.id}"
+
+
+def test_what_was_said_does_not_stand_beside_what_was_learnt_from_it_or_what_is_in_view() -> None:
+    record = learnt("Ana has a greyhound.", provenance=said_by("ana", "t9", "m1"))
+    candidates = [
+        found(record),
+        message("I have got a greyhound!", "m1"),
+        message("Ana has a greyhound.", "m2"),
+        message("It is called Momo.", "m3"),
+        message("It is called Momo.", "m4"),
+        message("它很快。", "m5"),
+    ]
+    sifted = unrepeated(candidates, in_view=["m5"])
+    assert [each.id for each in sifted.kept] == [record.id, "m3"]
+    assert rules(sifted.left_out) == [
+        ("m1", "says-the-same"),
+        ("m2", "says-the-same"),
+        ("m4", "says-the-same"),
+        ("m5", "already-in-view"),
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------- trust
+
+
+def test_what_is_not_trusted_is_not_used_however_well_it_answers() -> None:
+    guess = learnt("Ana may like jazz.", authority="inferred", stated=False, confidence=0.2)
+    sure = learnt("安娜喜欢爵士乐。")
+    assert [round(trust(each), 2) for each in (guess, sure)] == [0.17, 1.0]
+    sifted = trusted([found(guess, 0.95), found(sure, 0.4), message("jazz")])
+    assert sifted.kept == [found(sure, 0.4), message("jazz")]
+    assert sifted.left_out == [LeftOut(found(guess, 0.95), "untrusted", "its trust of 0.17 is below 0.3")]
+
+
+# --------------------------------------------------------------------------------------------------------- verification
+
+
+@pytest.mark.parametrize(
+    ("holds", "checked", "left"),
+    [(True, "confirmed", []), (None, "unconfirmed", []), (False, None, ["refuted"])],
+)
+def test_what_is_to_be_verified_is_looked_at_now(
+    ana: Identity, holds: bool | None, checked: str | None, left: Any
+) -> None:
+    port, tea = learnt("The service runs on port 8443.", verify_before_use=True), learnt("Ana likes tea.")
+    seen: list[Record] = []
+
+    def observe(identity: Identity, record: Record) -> bool | None:
+        seen.append(record)
+        return holds
+
+    sifted = verified([found(port), found(tea)], ana, observe)
+    assert seen == [port]
+    assert [(each.id, each.checked) for each in sifted.kept] == ([(port.id, checked)] if checked else []) + [
+        (tea.id, None)
+    ]
+    assert [each.rule for each in sifted.left_out] == left
+
+
+def test_what_cannot_be_looked_at_stays_uncertain(ana: Identity) -> None:
+    def unreachable(identity: Identity, record: Record) -> bool | None:
+        raise StoreError("the registry does not answer")
+
+    port = found(learnt("服务在 8443 端口。", verify_before_use=True))
+    assert [each.checked for each in verified([port], ana, unreachable).kept] == ["unconfirmed"]
+    assert verified([port], ana, None).kept == [port]
+
+
+def test_a_fault_of_the_verifier_is_seen(ana: Identity) -> None:
+    def broken(identity: Identity, record: Record) -> bool | None:
+        raise KeyError("port")
+
+    with pytest.raises(KeyError):
+        verified([found(learnt("The port is 8443.", verify_before_use=True))], ana, broken)
+
+
+# -------------------------------------------------------------------------------------------------------------- contest
+
+
+def test_one_side_of_a_contest_brings_the_other() -> None:
+    mysql, postgres = contest("The database is MySQL.", "The database is PostgreSQL.")
+    tea = learnt("Ana likes tea.")
+    paired = counterparts([found(mysql), found(tea)], {postgres.id: postgres})
+    assert [each.id for each in paired] == [mysql.id, postgres.id, tea.id]
+    assert paired[1].reference() == {
+        "id": postgres.id,
+        "revision": 1,
+        "score": 0.0,
+        "why": f"stands against {mysql.id}",
+    }
+    assert counterparts([found(mysql), found(postgres)], {postgres.id: postgres}) == [found(mysql), found(postgres)]
+
+
+def test_a_side_that_may_not_be_read_is_not_brought() -> None:
+    mysql, _ = contest("数据库是 MySQL。", "数据库是 PostgreSQL。")
+    assert counterparts([found(mysql)], {}) == [found(mysql)]
+
+
+# -------------------------------------------------------------------------------------------------------------- budget
+
+
+def test_the_budget_is_what_the_lines_take_in_any_language() -> None:
+    english, chinese = found(learnt("Ana likes tea. " * 20)), found(learnt("安娜喜欢喝茶。" * 20))
+    short = found(learnt("Ana likes tea."))
+    assert estimate_tokens(chinese.text) > 1.5 * estimate_tokens(english.text)
+    assert pack([english, chinese, short], 220).kept == [english, short]
+    assert pack([chinese, english, short], 220).kept == [chinese]
+    assert rules(pack([english, chinese, short], 220).left_out) == [(chinese.id, "over-budget")]
+
+
+def test_characters_can_bound_it_too() -> None:
+    records = [found(learnt(f"Note {n}. " + "x" * 3_900)) for n in range(6)]
+    assert pack(records, 100_000, 20_000).kept == records[:4]
+
+
+def test_of_a_contest_both_sides_fit_or_neither_stands() -> None:
+    long, short = contest("The database is MySQL. " * 60, "The database is PostgreSQL.")
+    tea = found(learnt("Ana likes tea."))
+    assert pack([found(long), found(short), tea], 250).kept == [tea]
+    assert pack([found(long), found(short), tea], 2_000).kept == [found(long), found(short), tea]
+
+
+# -------------------------------------------------------------------------------------------------------------- presets
+
+
+def test_presets_are_the_known_defaults_of_others() -> None:
+    def settings(retrieve: Retrieve) -> tuple[Any, ...]:
+        return (retrieve.limit, retrieve.budget_characters, retrieve.profile_tokens, retrieve.tasks)
+
+    assert settings(Retrieve.three_hits()) == (3, None, 0, 0)
+    assert settings(Retrieve.five_records()) == (5, 20_000, 300, 3)
+    assert settings(Retrieve.profile_only()) == (0, None, 2_500, 0)
+    assert settings(Retrieve.three_hits(profile_tokens=100)) == (3, None, 100, 0)
+
+
+@pytest.mark.parametrize("sources", ["records", (), ("records", "web")])
+def test_a_source_that_there_is_none_is_named_when_the_node_is_made(sources: Any) -> None:
+    with pytest.raises(UsageError, match='sources are "records" and "evidence"'):
+        Retrieve(sources=sources)
+
+
+def test_a_reference_holds_no_word_of_what_it_stands_for() -> None:
+    record = learnt("Ana likes zebras.", valid_from=NOON - timedelta(days=1))
+    for candidate in (found(record), resident(record), message("zebras everywhere")):
+        assert "zebra" not in str(candidate.reference())
