@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     from everthread.nodes.compact import resume_task as resume_task
     from everthread.nodes.consolidate import Consolidate as Consolidate
     from everthread.nodes.consolidate import job_handlers as job_handlers
+    from everthread.nodes.delegation import Report as Report
+    from everthread.nodes.delegation import adelegate as adelegate
+    from everthread.nodes.delegation import agent_jobs as agent_jobs
+    from everthread.nodes.delegation import delegate as delegate
+    from everthread.nodes.delegation import delegate_later as delegate_later
+    from everthread.nodes.delegation import sub_thread as sub_thread
     from everthread.nodes.extract import Extract as Extract
     from everthread.nodes.extract.correction import archive as archive
     from everthread.nodes.extract.correction import correct as correct
@@ -46,12 +52,17 @@ _HOMES = {
     "Provided": "everthread.nodes.reason",
     "Reason": "everthread.nodes.reason",
     "Reference": "everthread.nodes.state",
+    "Report": "everthread.nodes.delegation",
     "Restore": "everthread.nodes.restore",
     "Retrieve": "everthread.nodes.retrieve",
     "Track": "everthread.nodes.compact",
+    "adelegate": "everthread.nodes.delegation",
+    "agent_jobs": "everthread.nodes.delegation",
     "archive": "everthread.nodes.extract.correction",
     "as_agent": "everthread.nodes.node",
     "correct": "everthread.nodes.extract.correction",
+    "delegate": "everthread.nodes.delegation",
+    "delegate_later": "everthread.nodes.delegation",
     "door": "everthread.nodes.extract.door",
     "identity_of": "everthread.nodes.node",
     "job_handlers": "everthread.nodes.consolidate",
@@ -64,6 +75,7 @@ _HOMES = {
     "resume_task": "everthread.nodes.compact",
     "review": "everthread.nodes.extract.review",
     "runtime_for": "everthread.nodes.node",
+    "sub_thread": "everthread.nodes.delegation",
     "unarchive": "everthread.nodes.extract.correction",
     "unverified": "everthread.nodes.extract.correction",
     "verify": "everthread.nodes.extract.correction",
@@ -79,12 +91,17 @@ __all__ = [
     "Provided",
     "Reason",
     "Reference",
+    "Report",
     "Restore",
     "Retrieve",
     "Track",
+    "adelegate",
+    "agent_jobs",
     "archive",
     "as_agent",
     "correct",
+    "delegate",
+    "delegate_later",
     "door",
     "identity_of",
     "job_handlers",
@@ -97,6 +114,7 @@ __all__ = [
     "resume_task",
     "review",
     "runtime_for",
+    "sub_thread",
     "unarchive",
     "unverified",
     "verify",

@@ -13,6 +13,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
 
 from everthread.nodes.block import inert
+from everthread.nodes.eviction import LIMIT, PREVIEW
 from everthread.nodes.node import RunRuntime, context_of, store_of, thread_of
 from everthread.nodes.state import MARK, mark_of
 from everthread.stores.contract import MemoryStore, Task
@@ -45,11 +46,12 @@ def inputs(
 def notices(identity: Identity, store: MemoryStore, thread_id: str, present: Collection[str]) -> list[HumanMessage]:
     """Notice of each task that is due or has a result, as marked messages. Those that are in the thread are delivered
     for good; the others are this thread's to give."""
-    told = {str(_notice_of(task).id): task for task in store.tasks.claim(identity, thread_id, now_utc())}
+    told = {f"notice-{_key_of(task)}": task for task in store.tasks.claim(identity, thread_id, now_utc())}
     arrived = [task.id for id, task in told.items() if id in present]
     if arrived:
         store.tasks.deliver(identity, arrived)
-    return [_notice_of(task) for id, task in told.items() if id not in present]
+    new = [task for id, task in told.items() if id not in present]
+    return [notice(_said(_shortened(task, identity, store, thread_id)), _key_of(task), task=task.id) for task in new]
 
 
 def arrived_meanwhile(runtime: RunRuntime, messages: Sequence[BaseMessage]) -> list[HumanMessage]:
@@ -82,10 +84,19 @@ def notice(text: str, key: str, **mark: Any) -> HumanMessage:
     )
 
 
-def _notice_of(task: Task) -> HumanMessage:
+def _key_of(task: Task) -> str:
     """A task may be told of several times: when it is due, when it is due at another time, and when it has ended."""
-    what = f"{task.due_at:%Y%m%dT%H%M%S%z}" if task.result is None else task.status
-    return notice(_said(task), f"{task.id}-{what}", task=task.id)
+    return f"{task.id}-{task.status if task.result is not None else f'{task.due_at:%Y%m%dT%H%M%S%z}'}"
+
+
+def _shortened(task: Task, identity: Identity, store: MemoryStore, thread_id: str) -> Task:
+    """The task; of an oversized result the beginning, and where the whole is, as of a tool's result (R64)."""
+    result = task.result or ""
+    if len(result) <= LIMIT:
+        return task
+    kept_as = store.artifacts.put(identity, "tool_result", result, thread_id=thread_id)
+    left_out = f"[{len(result) - PREVIEW} of {len(result)} characters left out; the whole result is kept as {kept_as}]"
+    return task.model_copy(update={"result": f"{result[:PREVIEW]} {left_out}"})
 
 
 def _said(task: Task) -> str:
@@ -93,10 +104,10 @@ def _said(task: Task) -> str:
     chinese = cjk_share(task.text) > 0.3
     match task.status:
         case "completed":
-            named = "后台任务已完成：{}。结果：{}" if chinese else "Background task finished: {}. Result: {}"
+            named = "后台任务“{}”已完成。结果：{}" if chinese else 'Background task "{}" finished. Result: {}'
             return named.format(task.text, task.result)
         case "failed":
-            named = "后台任务失败：{}。原因：{}" if chinese else "Background task failed: {}. Reason: {}"
+            named = "后台任务“{}”失败。原因：{}" if chinese else 'Background task "{}" failed. Reason: {}'
             return named.format(task.text, task.result)
         case _:
             when = f"{task.due_at:%Y-%m-%d %H:%M %Z}"

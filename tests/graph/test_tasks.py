@@ -188,8 +188,9 @@ def build(runtime: ToolRuntime[Any, Any]) -> str:
 def wait(runtime: ToolRuntime[Any, Any]) -> str:
     """The user says something meanwhile."""
     store = store_of(runtime)
-    for id, text, delivery in [("q1", "Then tidy up.", "queue"), ("s1", "Use zsh.", "steer"), ("s2", "No.", "steer")]:
-        store.inbox.admit(identity_of(runtime), "a", id, text, delivery=delivery)
+    store.inbox.admit(identity_of(runtime), "a", "q1", "Then tidy up.")
+    for id, text in [("s1", "Use zsh."), ("s2", "No.")]:
+        store.inbox.admit(identity_of(runtime), "a", id, text, delivery="steer")
     return "waited"
 
 
@@ -213,7 +214,7 @@ def test_a_result_in_the_background_reaches_the_model_before_its_next_step(
     else:
         agent.invoke(say("Build it."), at("a"), context=ana)
     assert told(model) == [0, 1]
-    assert model.prompts[1][-1].text == "<notice>Background task finished: build 构建. Result: 2 warnings</notice>"
+    assert model.prompts[1][-1].text == '<notice>Background task "build 构建" finished. Result: 2 warnings</notice>'
     state = agent.invoke(say("Thanks."), at("a"), context=ana)
     assert told(model) == [0, 1, 1]
     assert [message.type for message in state["messages"]] == ["human", "ai", "tool", "human", "ai", "human", "ai"]
@@ -256,10 +257,21 @@ def test_two_results_at_once_bring_a_notice_once(home: Home, ana: Identity) -> N
     assert sum(message.text.startswith("<notice>") for message in state["messages"]) == 1
 
 
+def test_of_an_oversized_result_the_notice_has_the_beginning_and_where_the_whole_is(home: Home, ana: Identity) -> None:
+    store, saver = home
+    store.tasks.finish(ana, store.tasks.create(ana, "index").id, "head " + "x" * 40_000 + " tail")
+    model = FakeModel()
+    create_memory_agent(model).compile(checkpointer=saver, store=store).invoke(say("Hello."), at("a"), context=ana)
+    (artifact,) = store.artifacts.of_thread(ana, "a")
+    assert len(prompt(model.prompts[0])) < 5_000
+    assert f"characters left out; the whole result is kept as {artifact.id}]" in prompt(model.prompts[0])
+    assert artifact.text.endswith("x tail")
+
+
 def test_a_sub_agent_is_told_nothing_and_takes_nothing_from_its_supervisor(home: Home, ana: Identity) -> None:
     store, saver = home
     sub_model = FakeModel(replies=[calls("wait"), "found"])
-    sub = create_agent(sub_model, [wait], middleware=[MemoryMiddleware()], checkpointer=False)
+    sub: Any = create_agent(sub_model, [wait], middleware=[MemoryMiddleware()], checkpointer=False)
     own_model = FakeModel(replies=["found too"])
     own = create_memory_agent(own_model).compile(checkpointer=False)
 
@@ -310,7 +322,7 @@ async def test_compaction_touches_no_channel_of_the_host_and_no_task(home: Home,
     def reason(state: Any, runtime: Runtime[MemoryContext]) -> Any:
         return {"messages": [AIMessage(f"{len(request(state, runtime))} messages")]}
 
-    steps = [Restore(), Flush(keep_tokens=60), Compact(keep_tokens=60), reason, Extract()]
+    steps: list[Any] = [Restore(), Flush(keep_tokens=60), Compact(keep_tokens=60), reason, Extract()]
     names = ["restore", "flush", "compact", "reason", "extract"]
     graph = StateGraph(Host, context_schema=MemoryContext)
     for name, step, after in zip(names, steps, [*names[1:], END], strict=True):
@@ -386,7 +398,7 @@ def test_nothing_of_one_task_reaches_another_and_what_is_shared_names_its_writer
         asked = "\n".join(prompt(each) for each in models[thread].prompts)
         state = agents[thread].get_state(at(thread)).values
         assert state["window"]["summary"] and state["window"]["task_state"], "it was compacted"
-        assert "<notice>Background task finished: index" in asked
+        assert f'<notice>Background task "index {marker}" finished.' in asked
         assert "sha256:" in asked, "an oversized result was put aside"
         assert f"Write like {marker}." in asked
         assert f"{marker}phoenix" in prompt(models[thread].prompts[-1][:1]), "what holds for this conversation"

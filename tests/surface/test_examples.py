@@ -58,6 +58,14 @@ def test_each_sub_agent_has_its_own_memory_and_only_the_supervisor_learns(tmp_pa
     assert said.endswith("learnt: ['The user prefers short reports.']\n")
 
 
+def test_a_sub_agent_reports_at_once_and_from_the_background(tmp_path: Path) -> None:
+    at_once, later, tasks = output("delegation.py", tmp_path).splitlines()
+    assert at_once.startswith("at once: - Project billing: We decided to use PostgreSQL")
+    assert at_once.endswith("Evidence: mem_...")
+    assert later.startswith('later: <notice>Background task "Why do we use PostgreSQL?" finished. Result: From memory:')
+    assert tasks == "tasks: [('Why do we use PostgreSQL?', 'completed')]"
+
+
 def code(name: str) -> list[str]:
     """The lines of an example, without its docstring and blank ones."""
     lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
@@ -77,6 +85,7 @@ def test_the_document_shows_each_example_as_it_is() -> None:
         "graphs_as_nodes.py",
         "middleware.py",
         "supervisor.py",
+        "delegation.py",
         "functions.py",
     ]
     assert [name for name, text in shown if text != (EXAMPLES / name).read_text(encoding="utf-8")] == []

@@ -1,0 +1,366 @@
+"""Sub-agents in threads of their own: what they get, what comes back, what is done once, and what is done meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, tool
+from langgraph.graph import START, StateGraph
+from langgraph.prebuilt import ToolRuntime
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+from support.models import FakeModel
+
+from everthread import Identity, MemoryContext, MemoryState
+from everthread.errors import ModelReplyError, UsageError
+from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
+from everthread.nodes import (
+    Report,
+    adelegate,
+    agent_jobs,
+    delegate,
+    delegate_later,
+    job_handlers,
+    runtime_for,
+    sub_thread,
+)
+from everthread.stores import MemoryStore, Worker, open_checkpointer, open_store
+from everthread.stores.record import now_utc
+
+Home = tuple[MemoryStore, Any]
+SECRET = "Only the parent knows Quillon."
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with open_store(f"sqlite:{tmp_path}") as store, open_checkpointer(f"sqlite:{tmp_path}") as saver:
+        yield store, saver
+
+
+def at(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def say(text: str) -> Any:
+    return {"messages": [HumanMessage(text)]}
+
+
+def call(name: str, n: int = 1, **arguments: Any) -> AIMessage:
+    made = {"name": name, "args": arguments, "id": f"c{n}", "type": "tool_call"}
+    return AIMessage(content="", tool_calls=[made])
+
+
+def words(prompts: Sequence[Sequence[BaseMessage]]) -> str:
+    return "\n".join(message.text for asked in prompts for message in asked)
+
+
+@tool
+def look() -> str:
+    """Look into the archive."""
+    return "A very long story about Weatherby."
+
+
+@tool
+def dump() -> str:
+    """Give everything."""
+    return "head " + "x" * 40_000 + " tail"
+
+
+def sub_agent(home: Home, model: FakeModel, kind: str = "graph", tools: Sequence[BaseTool] = (look, dump)) -> Any:
+    store, saver = home
+    if kind == "graph":
+        return create_memory_agent(model, list(tools)).compile(checkpointer=saver, store=store)
+    middleware: Any = [MemoryMiddleware()]
+    return gate(create_agent(model, list(tools), middleware=middleware, checkpointer=saver, store=store))
+
+
+def supervisor(home: Home, model: FakeModel, *tools: BaseTool) -> Any:
+    store, saver = home
+    return create_memory_agent(model, list(tools)).compile(checkpointer=saver, store=store)
+
+
+def research(sub: Any, reports: list[Report], label: str | None = None, agent: str = "researcher") -> BaseTool:
+    @tool
+    def research(question: str, runtime: ToolRuntime[Any, Any]) -> str:
+        """Ask the researcher."""
+        reports.append(delegate(sub, question, runtime, agent, label))
+        return str(reports[-1])
+
+    return research
+
+
+@pytest.mark.parametrize("kind", ["graph", "middleware"])
+def test_a_sub_agent_gets_its_brief_alone_and_returns_no_more_than_its_report(
+    home: Home, ana: Identity, kind: str
+) -> None:
+    store, _ = home
+    sub_model = FakeModel(replies=[call("look"), call("dump"), "It was Weatherby."])
+    reports: list[Report] = []
+    model = FakeModel(replies=[call("research", question="Who was it?"), "Weatherby, they say."])
+    agent = supervisor(home, model, research(sub_agent(home, sub_model, kind), reports))
+    agent.invoke(say(f"{SECRET} Who was it?"), at("a"), context=ana)
+
+    assert "Quillon" not in words(sub_model.prompts)
+    (report,) = reports
+    (artifact,) = report.artifacts
+    kept = store.artifacts.get(ana, artifact)
+    assert kept is not None and kept.text.endswith("x tail")
+    assert report.conclusion == "It was Weatherby."
+    threads = {place.split("#")[0] for place in report.evidence}
+    assert len(report.evidence) == 2
+    (thread,) = threads
+    assert thread.startswith("researcher-")
+    result = model.prompts[1][-1]
+    assert isinstance(result, ToolMessage)
+    assert result.text == f"It was Weatherby.\nEvidence: {', '.join(report.evidence)}\nArtifacts: {artifact}"
+    assert "long story" not in words(model.prompts)
+    assert store.records(ana) == [] and store.transcripts.read(ana, thread) == [], "it learns nothing"
+    assert store.transcripts.read(ana, "a") != []
+
+
+def test_each_call_is_a_new_thread_and_a_label_goes_on_with_one(home: Home, ana: Identity) -> None:
+    def asked(thread: str, label: str | None, agent: str = "researcher") -> list[int]:
+        """How many of its own briefs each of two runs of a sub-agent has seen."""
+        sub_model = FakeModel(replies=["first", "second"])
+        model = FakeModel(replies=[call("research", 1, question="One?"), call("research", 2, question="Two?"), "done"])
+        tools = research(sub_agent(home, sub_model), [], label, agent)
+        supervisor(home, model, tools).invoke(say("Ask twice."), at(thread), context=ana)
+        return [sum(message.type == "human" for message in prompt) for prompt in sub_model.prompts]
+
+    assert asked("a", None) == [1, 1]
+    assert asked("b", "prices") == [1, 2]
+    assert asked("c", "prices") == [1, 2], "another thread's is another"
+    assert asked("b", "prices", "writer") == [1, 2], "and so is another agent's"
+    assert asked("b", "prices") == [3, 4]
+    assert asked("b", None) == [1, 1]
+
+
+def test_the_same_call_has_the_same_thread_and_no_other_has(home: Home, ana: Identity, ben: Identity) -> None:
+    store, _ = home
+
+    def place(
+        who: Identity = ana, thread: str = "a", agent: str = "x", label: str | None = None, brief: str = ""
+    ) -> str:
+        config = sub_thread(runtime_for(who, store, thread), agent, label, brief=brief)
+        return str(config["configurable"]["thread_id"])
+
+    assert place() == place()
+    assert place(label="l", brief="one") == place(label="l", brief="two")
+    others: list[dict[str, Any]] = [{"who": ben}, {"thread": "b"}, {"agent": "y"}, {"label": "l"}, {"brief": "b"}]
+    assert len({place(), *(place(**other) for other in others)}) == 6
+    with pytest.raises(UsageError, match="no thread id"):
+        sub_thread(runtime_for(ana, store), "x")
+
+
+class Down(Exception):
+    """A service that does not answer."""
+
+
+def test_what_was_answered_is_not_asked_again_when_the_parents_step_is_tried_again(home: Home, ana: Identity) -> None:
+    sub_model = FakeModel(replies=["found"])
+    sub, tries = sub_agent(home, sub_model), list[str]()
+
+    @tool
+    def research(question: str, runtime: ToolRuntime[Any, Any]) -> str:
+        """Ask, then fail once."""
+        tries.append(str(delegate(sub, question, runtime, "researcher")))
+        if len(tries) == 1:
+            raise Down
+        return tries[-1]
+
+    agent = supervisor(home, FakeModel(replies=[call("research", question="Who?"), "done"]), research)
+    with pytest.raises(Down):
+        agent.invoke(say("Ask."), at("a"), context=ana)
+    assert agent.invoke(None, at("a"), context=ana)["messages"][-1].text == "done"
+    assert (tries, len(sub_model.prompts)) == (["found", "found"], 1)
+
+
+def test_a_sub_agent_that_failed_goes_on_where_it_was(home: Home, ana: Identity) -> None:
+    sub_model = FakeModel(replies=[call("look"), Down(), "found"])
+    agent = supervisor(
+        home,
+        FakeModel(replies=[call("research", question="Who?"), "done"]),
+        research(sub_agent(home, sub_model), []),
+    )
+    with pytest.raises(Down):
+        agent.invoke(say("Ask."), at("a"), context=ana)
+    agent.invoke(None, at("a"), context=ana)
+    assert [prompt[-1].type for prompt in sub_model.prompts] == ["human", "tool", "tool"]
+
+
+def test_asyncio_does_the_same(home: Home, ana: Identity) -> None:
+    sub_model = FakeModel(replies=["first", "second"])
+    sub = sub_agent(home, sub_model)
+
+    @tool
+    async def research(question: str, runtime: ToolRuntime[Any, Any]) -> str:
+        """Ask twice, the second time on the first."""
+        first = await adelegate(sub, question, runtime, "researcher", "l")
+        again = await adelegate(sub, question, runtime, "researcher", "l")
+        second = await adelegate(sub, "And?", runtime, "researcher", "l")
+        return " ".join(each.conclusion for each in (first, again, second))
+
+    model = FakeModel(replies=[call("research", question="Who?"), "done"])
+    agent = supervisor(home, model, research)
+    asyncio.run(agent.ainvoke(say("Ask."), at("a"), context=ana))
+    assert model.prompts[1][-1].text == "first first second"
+    assert len(sub_model.prompts) == 2
+
+
+def test_a_graph_that_keeps_no_thread_begins_anew_and_takes_no_label(home: Home, ana: Identity) -> None:
+    store, _ = home
+    sub = create_memory_agent(FakeModel(replies=["first", "second"])).compile(checkpointer=False, store=store)
+    runtime = runtime_for(ana, store, "a")
+    assert [str(delegate(sub, "Who?", runtime, "x")) for _ in range(2)] == ["first", "second"]
+    with pytest.raises(UsageError, match="x keeps no thread, so that 'l' would be new each time; compile it with"):
+        delegate(sub, "Who?", runtime, "x", "l")
+
+
+def answering(home: Home, answer: Callable[[], Any], schema: Any = MemoryState) -> Any:
+    """A sub-agent of one node."""
+    store, saver = home
+
+    def node(state: Any, runtime: Runtime[MemoryContext]) -> Any:
+        return answer()
+
+    graph = StateGraph(schema, context_schema=MemoryContext)
+    graph.add_node("answer", node)
+    graph.add_edge(START, "answer")
+    return gate(graph.compile(checkpointer=saver, store=store))
+
+
+class Structured(MemoryState, total=False):
+    structured_response: Any
+
+
+def test_a_report_of_its_own_making_is_the_report(home: Home, ana: Identity) -> None:
+    store, _ = home
+    wanted = Report(conclusion="It was Weatherby.", evidence=("https://example.org",))
+    sub = answering(home, lambda: {"structured_response": wanted}, Structured)
+    assert delegate(sub, "Who?", runtime_for(ana, store, "a"), "x") == wanted
+    assert str(wanted) == "It was Weatherby.\nEvidence: https://example.org"
+
+
+def test_a_sub_agent_without_an_answer_is_an_error(home: Home, ana: Identity) -> None:
+    store, _ = home
+    sub = answering(home, lambda: {"messages": [AIMessage(" ")]})
+    with pytest.raises(ModelReplyError, match="ended without an answer"):
+        delegate(sub, "Who?", runtime_for(ana, store, "a"), "x")
+
+
+def test_a_question_to_a_person_is_named_with_the_remedy(home: Home, ana: Identity) -> None:
+    store, _ = home
+    sub = answering(home, lambda: interrupt("May I?"))
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"waits for a person's answer; resume that thread, or add the graph"):
+            delegate(sub, "Who?", runtime_for(ana, store, "a"), "x")
+
+
+# --- in the background
+
+
+def later(label: str | None = None) -> BaseTool:
+    @tool
+    def later(question: str, runtime: ToolRuntime[Any, Any]) -> str:
+        """Let the researcher look meanwhile."""
+        return f"task {delegate_later(question, runtime, 'researcher', label).id}"
+
+    return later
+
+
+def test_a_report_from_the_background_reaches_the_parent_once(home: Home, ana: Identity) -> None:
+    store, _ = home
+    sub_model = FakeModel(replies=[call("look"), "It was Weatherby."])
+    handlers = {**job_handlers(store), **agent_jobs(store, sub_agent(home, sub_model), "researcher")}
+
+    @tool
+    def work() -> str:
+        """Something else, while a worker works."""
+        assert Worker(store, handlers).drain()
+        return "worked"
+
+    model = FakeModel(replies=[call("later", 1, question="Who was it?"), call("work", 2), "Weatherby.", "ok"])
+    agent = supervisor(home, model, later(), work)
+    agent.invoke(say(SECRET), at("a"), context=ana)
+    assert "Quillon" not in words(sub_model.prompts)
+    (task,) = store.tasks.of(ana)
+    assert (task.text, task.status, task.thread_id) == ("Who was it?", "completed", "a")
+    assert task.result is not None and task.result.startswith("It was Weatherby.\nEvidence: researcher-")
+    told = f'Background task "Who was it?" finished. Result: {" ".join(task.result.split())}'
+    assert model.prompts[2][-1].text == f"<notice>{told}</notice>"
+    agent.invoke(say("Thanks."), at("a"), context=ana)
+    assert [words([prompt]).count("<notice>") for prompt in model.prompts] == [0, 0, 1, 1]
+    assert store.records(ana) == []
+    assert [event.kind for event in store.events(ana)] == ["task.ended"]
+
+
+def test_the_same_call_makes_one_task(home: Home, ana: Identity) -> None:
+    store, _ = home
+    runtime = runtime_for(ana, store, "a")
+    first, again = (delegate_later("Who?", runtime, "researcher") for _ in range(2))
+    assert first == again
+    assert delegate_later("When?", runtime, "researcher") != first
+    assert [job.kind for job in store.jobs.of(ana)] == ["agent:researcher"] * 2
+
+
+def attempts(home: Home, ana: Identity, sub: Any, most: int, *, day: int = 0) -> None:
+    """Try the one job as a worker would, again and again."""
+    store, _ = home
+    handlers, now = agent_jobs(store, sub, "researcher"), now_utc() + timedelta(days=day)
+    for _ in range(most):
+        job = store.jobs.claim(list(handlers), now=now)
+        if job is None:
+            return
+        try:
+            handlers[job.kind](job)
+        except (Down, UsageError):
+            store.jobs.fail(job, "down", now=now)
+        else:
+            store.jobs.complete(job)
+        now += timedelta(days=1)
+
+
+def test_a_background_run_that_failed_is_tried_again_in_its_thread(home: Home, ana: Identity) -> None:
+    store, _ = home
+    sub_model = FakeModel(replies=[call("look"), Down(), Down(), "found"])
+    task = delegate_later("Who?", runtime_for(ana, store, "a"), "researcher")
+    attempts(home, ana, sub_agent(home, sub_model), 2)
+    assert [each.status for each in store.tasks.of(ana)] == ["running"]
+    attempts(home, ana, sub_agent(home, sub_model), 2, day=9)
+    (ended,) = store.tasks.of(ana)
+    assert (ended.id, ended.status, (ended.result or "").split("\n")[0]) == (task.id, "completed", "found")
+    assert [prompt[-1].type for prompt in sub_model.prompts] == ["human", "tool", "tool", "tool"]
+
+
+def test_a_background_run_that_is_given_up_says_why_without_a_word_of_what_was_said(home: Home, ana: Identity) -> None:
+    store, _ = home
+    delegate_later("Who?", runtime_for(ana, store, "a"), "researcher")
+    attempts(home, ana, sub_agent(home, FakeModel(replies=[Down("Quillon")])), 9)
+    (ended,) = store.tasks.of(ana)
+    assert ended.status == "failed"
+    assert (ended.result or "").startswith("Down at models.py:")
+    assert store.tasks.due(ana, "a", now_utc()) == [ended]
+
+
+def test_a_background_run_that_would_wait_for_a_person_has_failed(home: Home, ana: Identity) -> None:
+    store, _ = home
+    delegate_later("Who?", runtime_for(ana, store, "a"), "researcher")
+    attempts(home, ana, answering(home, lambda: interrupt("May I?")), 1)
+    (ended,) = store.tasks.of(ana)
+    assert (ended.status, "waits for a person's answer" in (ended.result or "")) == ("failed", True)
+
+
+def test_a_cancelled_background_task_is_not_run(home: Home, ana: Identity) -> None:
+    store, _ = home
+    sub_model = FakeModel()
+    store.tasks.cancel(ana, delegate_later("Who?", runtime_for(ana, store, "a"), "researcher").id)
+    attempts(home, ana, sub_agent(home, sub_model), 1)
+    assert (sub_model.prompts, [task.status for task in store.tasks.of(ana)]) == ([], ["cancelled"])
+    assert [job.status for job in store.jobs.of(ana)] == ["done"]
