@@ -25,6 +25,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/turn.py
 	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/host.py
+	$(BIN)/python benchmarks/recall.py
 	$(BIN)/python -m benchmarks.stores
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python -m benchmarks.writing

@@ -40,7 +40,7 @@ Mask = NDArray[np.bool_]
 
 DENSE_SHARE = 0.75
 """Share of the vectors in what a document scores by itself; keywords have the rest."""
-CJK_DENSE_SHARE = 0.2
+CJK_DENSE_SHARE = 0.3
 """The same for a query that is CJK by more than `CJK_TEXT`: bigrams are precise there, a small embedder is not."""
 LIKE = 0.3
 """Centred cosine from which the best of a query counts in full: where nothing is like the query, the least unlike text
