@@ -109,10 +109,16 @@ def memory_forget(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage
         raise UsageError("no id was given; search for the ids first")
     if chosen_here(runtime) != "on":
         raise UsageError("memory is not writable in this run or thread; set memory to 'on' to forget")
-    gone = store_of(runtime).erase(
-        context.identity, Selection(record_ids=tuple(ids)), reason="the user asked to forget it"
-    )
-    return _result(runtime, "memory_forget", f"Forgotten: {len(gone.record_ids)} (receipt {gone.id}).")
+    store, identity = store_of(runtime), context.identity
+    # A call that runs again after a crash finds nothing left to erase, and has forgotten it all the same.
+    before = [id for id in dict.fromkeys(ids) if store.audit(identity, record_id=id, action="erase", limit=1)]
+    left = tuple(id for id in dict.fromkeys(ids) if id not in before)
+    gone = store.erase(identity, Selection(record_ids=left), reason="the user asked to forget it") if left else None
+    forgotten = [*before, *(gone.record_ids if gone else ())]
+    unknown = [id for id in ids if id not in forgotten]
+    said = f"Forgotten: {len(forgotten)}" + (f" (receipt {gone.id})." if gone else ".")
+    said += f" No such memory: {', '.join(unknown)}." if unknown else ""
+    return _result(runtime, "memory_forget", said)
 
 
 @tool
@@ -120,8 +126,9 @@ def memory_forget(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage
 def session_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     """Search what was said, word for word, in this user's conversations. Use it when exact wording, order or evidence
     could change the answer (R207)."""
+    context = _reading(runtime)
     recall = store_of(runtime).recall(
-        _reading(runtime).identity, query, limit=5, sources=("evidence",), floor=ON_DEMAND_FLOOR
+        context.identity, query, limit=5, sources=("evidence",), as_of=context.moment, floor=ON_DEMAND_FLOOR
     )
     if not recall.hits:
         return _result(runtime, "session_search", f"Nothing found: {recall.abstained or 'no message matches'}.")

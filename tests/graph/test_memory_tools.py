@@ -1,0 +1,122 @@
+"""Memory on demand: each tool, and each tool again when its call runs a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from support.models import FakeModel
+from support.records import keep, learnt
+
+from everthread import Evidence, Identity
+from everthread.graphs import create_memory_agent
+from everthread.nodes.state import mark_of
+from everthread.stores import MemoryStore, open_checkpointer, open_store
+from everthread.stores.record import now_utc
+
+Home = tuple[MemoryStore, Any]
+TEA = "mem_" + "a" * 32
+GONE = "mem_" + "d" * 32
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with open_store(f"sqlite:{tmp_path}") as store, open_checkpointer(f"sqlite:{tmp_path}") as saver:
+        yield store, saver
+
+
+def at(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def called_twice(home: Home, identity: Identity, asked: str, name: str, **args: Any) -> tuple[Any, Any, FakeModel]:
+    """The tool's message in the thread, the one of the same call when it ran again, and the model that was asked."""
+    store, saver = home
+    call = AIMessage("", tool_calls=[{"id": "call_1", "name": name, "args": args}])
+    model = FakeModel(replies=[call, "done"])
+    agent = create_memory_agent(model).compile(checkpointer=saver, store=store)
+    first = agent.invoke({"messages": [HumanMessage(asked)]}, at("a"), context=identity)["messages"][2]
+    before = next(each for each in agent.get_state_history(at("a")) if each.next == ("tools",))
+    second = agent.invoke(None, before.config, context=identity)["messages"][2]
+    assert (first.tool_call_id, second.tool_call_id, first.name) == ("call_1", "call_1", name)
+    return first, second, model
+
+
+@pytest.mark.parametrize(
+    ("statement", "asked"),
+    [
+        ("The user's favourite tea is oolong.", "Please remember that my favourite tea is oolong."),
+        ("用户喜欢喝乌龙茶。", "请记住，我喜欢喝乌龙茶。"),
+    ],
+)
+def test_saving_twice_by_one_call_saves_once(home: Home, ana: Identity, statement: str, asked: str) -> None:
+    first, second, _ = called_twice(home, ana, asked, "memory_save", statement=statement)
+    store = home[0]
+    assert mark_of(first)["receipt"] == mark_of(second)["receipt"]
+    assert first.content == second.content
+    assert [(record.revision, record.usage_count) for record in store.records(ana)] in ([(1, 0)], [(2, 0)])
+
+
+def test_correcting_twice_by_one_call_corrects_once(home: Home, ana: Identity) -> None:
+    store, _ = home
+    keep(store, ana, learnt("Ana's favourite tea is oolong.", id=TEA))
+    asked = "No, my favourite tea is sencha now."
+    first, second, _ = called_twice(
+        home, ana, asked, "memory_correct", id=TEA, statement="Ana's favourite tea is sencha."
+    )
+    assert mark_of(first)["receipt"] == mark_of(second)["receipt"] and first.content == second.content
+    assert ["oolong" in record.statement for record in store.records(ana)] == [False]
+
+
+def test_forgetting_twice_by_one_call_is_told_as_done_both_times(home: Home, ana: Identity) -> None:
+    store, _ = home
+    keep(store, ana, learnt("Ana's favourite tea is oolong.", id=TEA))
+    first, second, _ = called_twice(home, ana, "Forget my tea.", "memory_forget", ids=[TEA, GONE])
+    for message in (first, second):
+        assert message.content.startswith("Forgotten: 1")
+        assert message.content.endswith(f" No such memory: {GONE}.")
+    assert store.record(ana, TEA) is None
+    assert len([entry for entry in store.audit(ana, record_id=TEA, action="erase")]) == 1
+
+
+def test_what_another_user_erased_is_not_told(home: Home, ana: Identity, ben: Identity) -> None:
+    store, _ = home
+    keep(store, ben, learnt("Ben's favourite tea is oolong.", "user", "ben", id=TEA))
+    from everthread.stores.record import Selection
+
+    store.erase(ben, Selection(record_ids=(TEA,)), reason="asked to")
+    first, _, _ = called_twice(home, ana, "Forget it.", "memory_forget", ids=[TEA])
+    assert first.content.startswith("Forgotten: 0") and TEA in first.content
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "said"),
+    [
+        ("memory_search", {"query": "Which tea does Ana like best?"}, "Found 1."),
+        ("memory_get", {"ids": [TEA, GONE]}, f"Found 1. No such memory: {GONE}."),
+    ],
+)
+def test_what_is_read_is_kept_as_references_and_shown_as_a_block(
+    home: Home, ana: Identity, name: str, args: Any, said: str
+) -> None:
+    store, _ = home
+    keep(store, ana, learnt("Ana likes oolong tea best.", id=TEA))
+    for message in called_twice(home, ana, "Hm?", name, **args)[:2]:
+        assert message.content == said and "oolong" not in str(message)
+        assert mark_of(message)["records"] == [[TEA, 1]]
+
+
+def test_what_was_said_is_found_by_its_words_and_kept_as_references(home: Home, ana: Identity) -> None:
+    store, _ = home
+    when = now_utc() - timedelta(days=3)
+    said = Evidence(thread_id="old", message_id="m1", role="user", text="我最喜欢乌龙茶。", at=when, source="user")
+    store.transcripts.append(ana, [said])
+    first, second, model = called_twice(home, ana, "?", "session_search", query="乌龙茶")
+    for message in (first, second):
+        assert mark_of(message)["evidence"] == [["old", "m1"]] and "乌龙茶" not in str(message)
+    (shown,) = [message.text for message in model.prompts[-1] if message.type == "tool"]
+    assert "我最喜欢乌龙茶。" in shown and "<memory_context>" in shown

@@ -1,0 +1,371 @@
+"""What of memory stands in a request, where, and what of it does not: through the agent, as a user sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
+from support.models import FakeModel
+from support.records import create, keep, learnt, write
+
+from everthread import Evidence, Identity, MemoryContext
+from everthread.errors import UsageError
+from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
+from everthread.nodes import Reason, Retrieve, runtime_for
+from everthread.nodes.block import CONTESTED, RESIDENT
+from everthread.stores import MemoryStore, SqliteStore, open_checkpointer, open_store
+from everthread.stores.record import Change, Recall, Selection, now_utc
+
+Home = tuple[MemoryStore, Any]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with open_store(f"sqlite:{tmp_path}") as store, open_checkpointer(f"sqlite:{tmp_path}") as saver:
+        yield store, saver
+
+
+def at(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def ask(text: str) -> Any:
+    return {"messages": [HumanMessage(text)]}
+
+
+def agent_on(home: Home, model: Any = None, **options: Any) -> Any:
+    store, saver = home
+    return create_memory_agent(model, **options).compile(checkpointer=saver, store=store)
+
+
+def shown(model: FakeModel) -> str:
+    """The lines of the block of the last request."""
+    block = "\n".join(message.text for message in model.prompts[-1])
+    if "<memory_context>" not in block:
+        return ""
+    return "\n".join(block.split("<memory_context>\n")[1].split("\n</memory_context>")[0].split("\n")[1:])
+
+
+# --------------------------------------------------------------------------------------------- profile
+
+
+@pytest.mark.parametrize(
+    ("wish", "asked"),
+    [
+        ("Please always answer me in German.", "What are two and two?"),
+        ("I prefer answers in bullet points.", "Who wrote Faust?"),
+        ("我希望你以后都用英文回答我。", "二加二等于几？"),
+    ],
+)
+def test_how_the_user_wants_to_be_answered_stands_in_every_request(
+    home: Home, ana: Identity, wish: str, asked: str
+) -> None:
+    store, _ = home
+    model = FakeModel()
+    agent = agent_on(home, model)
+    agent.invoke(ask(wish), at("a"), context=ana)
+    (known,) = store.records(ana)
+    assert (known.concerns, known.authority) == ("expression", "user_explicit")
+    state = agent.invoke(ask(asked), at("b"), context=ana)
+    assert [(each["id"], each["source"]) for each in state["recalled"]] == [(known.id, "profile")]
+    assert RESIDENT in shown(model) and known.id in shown(model)
+    store.erase(ana, Selection(record_ids=(known.id,)), reason="asked to")
+    agent.invoke(None, before_reason(agent, "b"), context=ana)
+    assert shown(model) == ""
+
+
+def before_reason(agent: Any, thread: str) -> Any:
+    return next(each for each in agent.get_state_history(at(thread)) if each.next == ("reason",)).config
+
+
+def test_the_profile_has_a_budget_of_its_own(home: Home, ana: Identity) -> None:
+    store, _ = home
+    wishes = [
+        learnt(f"Answers have form number {n}. " + "Really. " * 40, content_type="preference", concerns="expression")
+        for n in range(8)
+    ]
+    keep(store, ana, *wishes)
+    assert len(recalled(store, ana, "What are two and two?")) == 2
+    assert len(recalled(store, ana, "What are two and two?", Retrieve.profile_only())) == 8
+    assert recalled(store, ana, "What are two and two?", Retrieve.three_hits()) == []
+
+
+def recalled(
+    store: MemoryStore, identity: Any, text: str, retrieve: Retrieve | None = None, thread: str = "z", **state: Any
+) -> list[Any]:
+    update: Any = (retrieve or Retrieve())({**ask(text), **state}, runtime_for(identity, store, thread))
+    return list(update["recalled"])
+
+
+# --------------------------------------------------------------------------------------------- evidence
+
+
+def said(text: str, id: str, thread: str = "old") -> Evidence:
+    return Evidence(thread_id=thread, message_id=id, role="user", speaker="ana", text=text, at=now_utc(), source="user")
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        ("My greyhound Momo had an operation at the vet in Potsdam.", "Where was my greyhound operated?"),
+        ("我的灰猎犬在波茨坦的兽医那里做了手术。", "我的灰猎犬在哪里做的手术？"),
+    ],
+)
+def test_what_was_said_is_shown_only_to_who_opted_into_it(home: Home, ana: Identity, words: str, question: str) -> None:
+    store, _ = home
+    store.transcripts.append(ana, [said(words, "m1")])
+    assert recalled(store, ana, question) == []
+    model = FakeModel()
+    agent = agent_on(home, model, retrieve=Retrieve(sources=("records", "evidence")))
+    state = agent.invoke(ask(question), at("b"), context=ana)
+    (reference,) = state["recalled"]
+    assert (reference["id"], reference["thread_id"], reference["source"]) == ("m1", "old", "evidence")
+    assert words in shown(model) and words not in str(agent.get_state(at("b")).values)
+    noted = [entry.detail.get("messages") for entry in store.audit(ana, action="inject")]
+    assert noted == [[["old", "m1"]]]
+    store.transcripts.erase_messages(ana, "old", ["m1"])
+    agent.invoke(None, before_reason(agent, "b"), context=ana)
+    assert shown(model) == ""
+
+
+def test_a_message_of_this_thread_is_not_shown_twice(home: Home, ana: Identity) -> None:
+    model = FakeModel()
+    agent = agent_on(home, model, retrieve=Retrieve(sources=("records", "evidence")))
+    agent.invoke(ask("Momo the greyhound barked at the red van."), at("a"), context=ana)
+    agent.invoke(ask("At what did Momo the greyhound bark?"), at("a"), context=ana)
+    assert "red van" not in shown(model) and "red van" in model.prompts[-1][-3].text
+
+
+def test_another_users_words_are_never_shown(home: Home, ana: Identity, ben: Identity) -> None:
+    store, _ = home
+    store.transcripts.append(ana, [said("My greyhound Momo was operated in Potsdam.", "m1")])
+    both = Retrieve(sources=("records", "evidence"), floor=None)
+    assert recalled(store, ben, "Where was the greyhound Momo operated?", both) == []
+
+
+# --------------------------------------------------------------------------------------------- contest and trust
+
+
+def contested(store: MemoryStore, ana: Identity) -> tuple[str, str]:
+    one = learnt("The billing database runs on MySQL.")
+    other = learnt("Die Abrechnung nutzt jetzt CockroachDB.")
+    keep(store, ana, one)
+    write(
+        store,
+        ana,
+        Change(action="contest", record=other, target=one.id, expected=1, rule="undecided", reason="neither decides"),
+    )
+    return one.id, other.id
+
+
+def test_both_sides_of_a_contest_are_shown_though_one_alone_was_found(home: Home, ana: Identity) -> None:
+    store, _ = home
+    one, other = contested(store, ana)
+    assert [hit.record_id for hit in store.recall(ana, "billing database MySQL", limit=1, floor=0.2).hits] == [one]
+    model = FakeModel()
+    agent_on(home, model, retrieve=Retrieve(limit=1)).invoke(ask("billing database MySQL"), at("a"), context=ana)
+    lines = shown(model).split("\n")
+    assert [line.split("(memory ")[1].rstrip(")") for line in lines] == [one, other]
+    assert [CONTESTED in line for line in lines] == [True, True]
+
+
+def test_a_guess_below_the_threshold_is_not_shown_and_the_stream_says_why(home: Home, ana: Identity) -> None:
+    store, _ = home
+    (guess,) = keep(
+        store, ana, learnt("Ana may like jazz concerts.", authority="inferred", stated=False, confidence=0.2)
+    )
+    events = list(
+        agent_on(home).stream(ask("Does Ana like jazz concerts?"), at("a"), context=ana, stream_mode="custom")
+    )
+    (event,) = [event for event in events if event["node"] == "retrieve"]
+    assert event["event"] == "abstained"
+    assert event["left_out"] == [{"id": guess.id, "rule": "untrusted", "why": "its trust of 0.17 is below 0.3"}]
+
+
+def test_memory_of_another_version_of_the_agent_is_not_shown(home: Home, ana: Identity) -> None:
+    store, _ = home
+    acting = ana.model_copy(update={"agent": "deployer", "agent_version": "2.1", "roles": frozenset({"curator"})})
+    old, new = (
+        learnt(text, "agent", "deployer", agent_versions=versions)
+        for text, versions in (
+            ("The deploy tool fails without a region.", "<2"),
+            ("The deploy tool fails without a zone.", ">=2,<3"),
+        )
+    )
+    write(store, acting, create(old), create(new))
+    found = recalled(store, acting, "Why does the deploy tool fail?", Retrieve(floor=None))
+    assert [each["id"] for each in found] == [new.id]
+    assert recalled(store, ana, "Why does the deploy tool fail?", Retrieve(floor=None)) == []
+
+
+@pytest.mark.parametrize("holds", [True, None, False])
+@pytest.mark.parametrize("kind", ["sync", "async"])
+async def test_a_verifier_looks_before_the_model_does(home: Home, ana: Identity, holds: bool | None, kind: str) -> None:
+    store, _ = home
+    keep(store, ana, learnt("The billing service listens on port 8443.", verify_before_use=True))
+    model = FakeModel()
+    agent = agent_on(home, model, retrieve=Retrieve(verifier=lambda identity, record: holds))
+    question = ask("On which port does the billing service listen?")
+    if kind == "sync":
+        agent.invoke(question, at("a"), context=ana)
+    else:
+        await agent.ainvoke(question, at("a"), context=ana)
+    marks = {True: "checked just now: it holds", None: "could not be checked now and is uncertain", False: ""}
+    assert marks[holds] in shown(model) and ("8443" in shown(model)) == (holds is not False)
+
+
+# --------------------------------------------------------------------------------------------- tasks
+
+
+def test_what_is_to_be_done_soon_is_shown_by_key(home: Home, ana: Identity, ben: Identity) -> None:
+    store, _ = home
+    soon, late = now_utc() + timedelta(hours=2), now_utc() + timedelta(days=9)
+    mine = store.tasks.create(ana, "Renew the certificate", due_at=soon)
+    store.tasks.create(ana, "Plan the summer party", due_at=late)
+    store.tasks.create(ana, "Of another thread", due_at=soon, thread_id="other")
+    store.tasks.create(ben, "Ben's own", due_at=soon)
+    model = FakeModel()
+    agent = agent_on(home, model)
+    state = agent.invoke(ask("你好"), at("a"), context=ana)
+    assert [(each["id"], each["source"]) for each in state["recalled"]] == [(mine.id, "task")]
+    assert shown(model).endswith(f"Renew the certificate (task {mine.id})")
+    store.tasks.cancel(ana, mine.id)
+    agent.invoke(None, before_reason(agent, "a"), context=ana)
+    assert shown(model) == ""
+
+
+# --------------------------------------------------------------------------------------------- placement
+
+
+def places(model: FakeModel) -> list[tuple[str, bool]]:
+    return [(message.type, "<memory_context>" in message.text) for message in model.prompts[-1]]
+
+
+@pytest.mark.parametrize("kind", ["graph", "middleware"])
+def test_the_block_ends_the_system_message_or_stands_before_the_last_request(
+    home: Home, ana: Identity, kind: str
+) -> None:
+    store, saver = home
+    keep(store, ana, learnt("Ana prefers tea over coffee."))
+    model = FakeModel()
+
+    def agent(**options: Any) -> Any:
+        if kind == "graph":
+            return agent_on(home, model, system_prompt="Be brief.", recall="automatic", **options)
+        middleware = MemoryMiddleware(recall="automatic", **options)
+        made = create_agent(model, system_prompt="Be brief.", middleware=[middleware], checkpointer=saver, store=store)
+        return gate(made)
+
+    agent().invoke(ask("Does Ana prefer tea or coffee?"), at("a"), context=ana)
+    assert places(model) == [("system", True), ("human", False)]
+    assert model.prompts[-1][0].text.startswith("Be brief.\n\n<memory_context>")
+    state = agent(memory_at="last_message").invoke(ask("Does Ana prefer tea or coffee?"), at("a"), context=ana)
+    assert places(model) == [("system", False), ("human", False), ("ai", False), ("human", True), ("human", False)]
+    assert "<memory_context>" not in str(state["messages"])
+
+
+def test_the_block_stays_before_the_request_while_tools_run(home: Home, ana: Identity) -> None:
+    store, _ = home
+    keep(store, ana, learnt("Ana prefers tea over coffee."))
+
+    @tool
+    def brew(what: str) -> str:
+        """Brew a drink."""
+        return f"{what} is ready"
+
+    call = AIMessage("", tool_calls=[{"id": "c1", "name": "brew", "args": {"what": "tea"}}])
+    model = FakeModel(replies=[call, "done"])
+    agent_on(home, model, tools=[brew], memory_at="last_message").invoke(
+        ask("Brew what Ana prefers, tea or coffee."), at("a"), context=ana
+    )
+    assert places(model) == [("human", True), ("human", False), ("ai", False), ("tool", False)]
+
+
+def test_a_place_that_there_is_none_is_refused_at_once() -> None:
+    for make in (lambda: Reason(FakeModel(), memory_at="top"), lambda: MemoryMiddleware(memory_at="top")):  # type: ignore[arg-type]  # that is what is tested
+        with pytest.raises(UsageError, match='memory_at is \'top\'; say "system" or "last_message"'):
+            make()
+
+
+def test_on_demand_puts_nothing_before_the_model_by_itself(home: Home, ana: Identity) -> None:
+    store, _ = home
+    keep(store, ana, learnt("Ana prefers tea over coffee."))
+    model = FakeModel()
+    agent_on(home, model, recall="on_demand").invoke(ask("Does Ana prefer tea or coffee?"), at("a"), context=ana)
+    assert shown(model) == ""
+
+
+# --------------------------------------------------------------------------------------------- cost
+
+
+class Counting(SqliteStore):
+    """A store that counts its searches."""
+
+    searches = 0
+
+    def recall(self, *args: Any, **options: Any) -> Recall:
+        self.searches += 1
+        return super().recall(*args, **options)
+
+
+def test_a_turn_searches_once_however_often_the_model_is_called(tmp_path: Path, ana: Identity) -> None:
+    @tool
+    def clock() -> str:
+        """The time."""
+        return "noon"
+
+    calls = [AIMessage("", tool_calls=[{"id": f"c{n}", "name": "clock", "args": {}}]) for n in range(3)]
+    model = FakeModel(replies=[*calls, "noon"])
+    with Counting(tmp_path / "memory.db") as store, open_checkpointer(f"sqlite:{tmp_path}") as saver:
+        keep(store, ana, learnt("Ana prefers tea over coffee."))
+        agent = create_memory_agent(model, [clock]).compile(checkpointer=saver, store=store)
+        agent.invoke(ask("Does Ana prefer tea or coffee?"), at("a"), context=ana)
+        assert (len(model.prompts), store.searches) == (4, 1)
+        assert all("prefers tea" in prompt[0].text for prompt in model.prompts)
+
+
+def test_days_count_from_when_the_request_was_said_and_not_from_when_the_run_goes_on(home: Home, ana: Identity) -> None:
+    store, _ = home
+    first, second = (
+        learnt(f"The {what} meeting was moved.", kind="episodic", content_type="episodic", provenance=seen)
+        for what, seen in (
+            ("budget", learnt("x").provenance.model_copy(update={"observed_at": now_utc() - timedelta(days=1)})),
+            (
+                "budget planning",
+                learnt("x").provenance.model_copy(update={"observed_at": now_utc() - timedelta(days=8)}),
+            ),
+        )
+    )
+    keep(store, ana, first, second)
+    week_ago = (now_utc() - timedelta(days=7)).isoformat()
+    now = [each["id"] for each in recalled(store, ana, "Which meeting was moved yesterday?")]
+    question = HumanMessage("Which meeting was moved yesterday?", additional_kwargs={"at": week_ago})
+    update: Any = Retrieve()({"messages": [question]}, runtime_for(ana, store, "z"))
+    assert (now[0], update["recalled"][0]["id"]) == (first.id, second.id)
+
+
+def test_explaining_says_what_became_of_every_candidate(home: Home, ana: Identity) -> None:
+    store, _ = home
+    tea, _ = keep(store, ana, learnt("Ana prefers tea over coffee."), learnt("The office closes at six."))
+    agent = agent_on(home, retrieve=Retrieve(explain=True))
+    events = list(agent.stream(ask("Does Ana prefer tea or coffee?"), at("a"), context=ana, stream_mode="custom"))
+    (event,) = [event for event in events if event["node"] == "retrieve"]
+    best = event["candidates"][0]
+    assert (best["record_id"], best["ranks"]["keyword"], best["ranks"]["semantic"]) == (tea.id, 1, 1)
+    assert len(event["candidates"]) == 2 and "dropped: " in event["candidates"][1]["why"]
+    assert "tea over coffee" not in str(event)
+
+
+def test_memory_that_is_off_shows_neither_profile_nor_tasks(home: Home, ana: Identity) -> None:
+    store, _ = home
+    keep(store, ana, learnt("Answers are in German.", content_type="preference", concerns="expression"))
+    store.tasks.create(ana, "Renew the certificate")
+    model = FakeModel()
+    agent_on(home, model).invoke(ask("Hello there"), at("a"), context=MemoryContext(identity=ana, memory="off"))
+    assert shown(model) == ""
