@@ -54,6 +54,8 @@ MAX_READ = 65_536
 """Characters of one message that are learnt from: as much as can be searched. Longer text is an artifact (R92)."""
 SKEW = timedelta(days=1)
 """How far the clock or the time zone that messages are dated by may be off."""
+AROUND = 50
+"""How many of the last messages of a conversation are looked through for where the words of a save are from."""
 REVIEWED = 200
 """How many records that wait or were rejected are compared with a new one that has to wait."""
 
@@ -174,16 +176,15 @@ def propose(work: Work, extractor: Extractor, store: MemoryStore) -> Generator[A
 
 def validate_all(work: Work, trusted_tools: frozenset[str] = frozenset()) -> Work:
     """Judge each candidate by itself."""
-    ground = Ground(
-        work.identity,
-        work.thread_id,
-        work.lines,
-        extracted_by=work.extracted_by,
-        trusted_tools=trusted_tools,
-        known=work.known,
-        now=work.now,
-    )
+    ground = _ground(work, trusted_tools=trusted_tools)
     return work._replace(verdicts=tuple(validate(candidate, ground) for candidate in work.candidates))
+
+
+def _ground(work: Work, **more: Any) -> Ground:
+    identity, extracted_by = work.identity, work.extracted_by
+    return Ground(
+        identity, work.thread_id, work.lines, extracted_by=extracted_by, known=work.known, now=work.now, **more
+    )
 
 
 def resolve_all(work: Work, store: MemoryStore, *, dry_run: bool = False) -> Work:
@@ -338,11 +339,14 @@ def remember_statement(
     key: str,
     corrects: str | None = None,
     reason: str | None = None,
+    around: Sequence[AnyMessage] | None = None,
 ) -> Receipt:
     """The explicit save (R85): through the same rules at once, and the receipt says what became of it.
 
     It rests on `request`, the user's own last message: without one nothing is kept, and what that message does not say
     waits for review. `corrects` is the id of the record that the statement replaces, `reason` why it is written.
+    `around` is the conversation in which a model saves: what it has from a page or a tool there is not the user's.
+    None when a person does.
 
     Raises UsageError when memory is not writable in this run or the record to correct does not exist.
     """
@@ -361,7 +365,10 @@ def remember_statement(
     if reason:
         candidate = candidate.model_copy(update={"write_reason": reason})
     work = work._replace(candidates=(candidate,), known=(old,) if old else ())
-    receipt = commit(resolve_all(validate_all(work), store), store)
+    seen = [message for message in (around or [])[-AROUND:] if not is_marked(message)]
+    ground = _ground(work, around=from_messages(thread_id, seen, identity=identity), picked_by_model=around is not None)
+    work = work._replace(verdicts=(validate(candidate, ground),))
+    receipt = commit(resolve_all(work, store), store)
     assert receipt is not None  # one candidate always comes to one change
     return receipt
 

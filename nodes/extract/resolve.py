@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from everthread.nodes.extract.grounding import speaks_of
 from everthread.nodes.extract.sameness import fingerprint, is_same_fact, is_same_property, is_same_value, same
 from everthread.nodes.extract.validate import Draft
 from everthread.stores.record import Authority, Change, Provenance, Record, Relation
@@ -285,10 +286,13 @@ def _rival(draft: Draft, standing: Sequence[Record]) -> Record | None:
 
 def _may_be_meant(record: Record, known: Record) -> bool:
     """Whether a record that an extractor points to can be the one that the speaker means. A model that points at a fact
-    of another subject and another predicate is mistaken; a person who names an id is not."""
-    if record.provenance.extracted_by == EXPLICIT_SAVE or not (record.predicate and known.predicate):
+    of another property, with not a word in common, is mistaken, or was talked into it; a person who names an id is
+    not (and what a tool's call names was compared before)."""
+    if record.provenance.extracted_by == EXPLICIT_SAVE:
         return True
-    return same(record.subject, known.subject) or same(record.predicate, known.predicate)
+    if record.predicate and same(record.predicate, known.predicate):
+        return True
+    return speaks_of(record.statement, known.statement, beside=(record.subject or "", known.subject or ""))
 
 
 def is_many_valued(record: Record) -> bool:

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 
 from everthread.stores.record import Record
 
-__all__ = ["fingerprint", "is_same_fact", "is_same_property", "is_same_value", "same"]
+__all__ = ["denies", "fingerprint", "is_same_fact", "is_same_property", "is_same_value", "numbers", "same"]
 
 _LITTLE = frozenset({"a", "an", "the", "please", "really", "very", "also", "just"})
 _WORD = re.compile(r"[+\-]?\d[\d.,:/%-]*\d|\d|[^\W\d_]+|[+#$€£¥%°<>=≤≥≠≈±-]")
@@ -53,9 +53,19 @@ _DATES = (
 )
 """How a date is written, and which groups are year, month and day. One that may be either of two days is left alone."""
 
-_NOT = frozenset({"not", "no", "never", "without", "neither", "nor", "none", "nobody", "nothing"})
+_NOT = frozenset(
+    "not no never without neither nor none nobody nothing hardly barely scarcely rarely seldom unable "
+    "fail fails failed refuse refuses refused avoid avoids avoided avoiding stop stops stopped hate hates dislike dislikes disliked "
+    "lack lacks except excluding forbid forbids forbidden prohibit prohibited".split()
+)
+"""Words that deny, alone or by what they mean."""
+_DENIES_NOTHING = re.compile(
+    r"\b(?:(?:do not|don't|never) forget|no (?:problem|worries|doubt|matter)|not only|why not|of course not)\b"
+    r"|不要忘[记了]?|[别別]忘[记了]?"
+)
 _CHINESE_NOT = re.compile(
     r"不(?![错仅但过同断久管少锈])|没(?!问题)|[無沒勿莫]|无(?!论)|未(?!来)|(?<![特区级性类分个])[别別](?!人)|(?<!除)非(?![常洲])"
+    r"|拒[绝絕]|避免|停止|[讨討][厌厭]|禁止|反[对對]|很少|[几幾]乎(?!都|所有|全)|[难難]以|缺乏|缺少"
 )
 
 
@@ -99,10 +109,26 @@ def same(one: str | None, other: str | None) -> bool:
     return one == other or fingerprint(one) == fingerprint(other)
 
 
+def numbers(text: str) -> frozenset[str]:
+    """The numbers of a text, in one notation, dates in their parts too; a word that is a number only in form is none:
+    the "one" of "the one", the 一 of 一律."""
+    written = frozenset(word for word in fingerprint(text) if any(letter.isdigit() for letter in word))
+    parts = frozenset(part.lstrip("0") or "0" for word in written for part in re.split(r"[^\d.]+", word) if part)
+    return parts if "1" in text else parts - {"1"}
+
+
+def denies(text: str) -> int:
+    """How often a text denies something: "not", "no longer", "refuses", 不, 拒绝. "Don't forget" denies nothing."""
+    return _denials(fingerprint(_DENIES_NOTHING.sub(" ", text.casefold().replace("’", "'"))))
+
+
 def _decisive(words: tuple[str, ...]) -> tuple[frozenset[str], int]:
     """The numbers among the words, and how often they deny."""
-    numbers = frozenset(word for word in words if any(letter.isdigit() for letter in word))
-    return numbers, sum(1 if word in _NOT else len(_CHINESE_NOT.findall(word)) for word in words)
+    return frozenset(word for word in words if any(letter.isdigit() for letter in word)), _denials(words)
+
+
+def _denials(words: tuple[str, ...]) -> int:
+    return sum(1 if word in _NOT else len(_CHINESE_NOT.findall(word)) for word in words)
 
 
 def _in_digits(text: str) -> str:

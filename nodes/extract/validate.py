@@ -16,6 +16,7 @@ from everthread.nodes.extract import wording
 from everthread.nodes.extract.authority import artifact_of, authority_of, source_of
 from everthread.nodes.extract.candidate import Candidate
 from everthread.nodes.extract.echo import is_echo
+from everthread.nodes.extract.grounding import FRAME, GROUNDED, speaks_of, stray
 from everthread.nodes.extract.scope import route
 from everthread.nodes.extract.sensitive import Sensitivity, class_of, has_personal_number, has_secret, retention_of
 from everthread.stores.access import check_write
@@ -29,8 +30,6 @@ MAX_LEARNT = 1_000
 """Characters of a statement that is learnt: longer text is an artifact, not a minimal fact (R92)."""
 TASK_DAYS = 1
 """Days after which a limit of the current task no longer comes up in its thread."""
-GROUNDED = 0.5
-"""Share of a statement's content words that must occur in what it rests on; below it, a person looks first."""
 
 
 class Refusal(NamedTuple):
@@ -84,6 +83,8 @@ class Ground:
         extracted_by: str,
         trusted_tools: frozenset[str] = frozenset(),
         known: Sequence[Record] = (),
+        picked_by_model: bool = False,
+        around: Sequence[Evidence] = (),
         now: datetime | None = None,
     ) -> None:
         self.identity = identity
@@ -92,6 +93,10 @@ class Ground:
         self.extracted_by = extracted_by
         self.trusted_tools = trusted_tools
         self.known = tuple(known)
+        self.picked_by_model = picked_by_model
+        """Whether a model named the id of what is to be corrected, and no person."""
+        self.around = tuple(around)
+        """More of the thread, which nothing rests on: whose words a statement may have, too."""
         self.now = now or now_utc()
 
     def rests_on(self, candidate: Candidate) -> list[Evidence]:
@@ -126,10 +131,16 @@ class Ground:
     @cached_property
     def outside(self) -> frozenset[int]:
         """Positions of the messages from outside: neither the user's, nor the assistant's, nor a trusted tool's."""
-        return frozenset(
-            position
-            for position, line in enumerate(self.lines)
-            if line.source != "assistant"
+        return frozenset(position for position, line in enumerate(self.lines) if self._is_outside(line))
+
+    def told_from_outside(self, positions: Sequence[int]) -> list[str]:
+        """What came from outside, in the window and around it, but for the messages at these positions."""
+        within = [self.lines[position].text for position in sorted(self.outside.difference(positions))]
+        return [*within, *(line.text for line in self.around if self._is_outside(line))]
+
+    def _is_outside(self, line: Evidence) -> bool:
+        return (
+            line.source != "assistant"
             and authority_of([line], user=self.identity.user, trusted_tools=self.trusted_tools) == Authority.EXTERNAL
         )
 
@@ -384,15 +395,24 @@ def untrusted_source(candidate: Candidate, ground: Ground) -> Verdict:
 
 def not_in_source(candidate: Candidate, ground: Ground) -> Verdict:
     """Stops laundering: a model that was talked into a statement cannot hang it on a message that does not say it."""
-    said = {term for position in ground.numbers(candidate) for term in ground.words[position]}
-    wanted = set(query_terms(f"{candidate.statement} {candidate.value or ''}")) - _FRAME
-    if candidate.corrects:
-        # A correction may be short ("MySQL, not PostgreSQL"): what it is about, the corrected record says.
-        pointed = [ground.known[n - 1] for n in candidate.records if 1 <= n <= len(ground.known)]
-        wanted -= {term for record in pointed for term in query_terms(record.statement)}
-    if wanted and len(wanted & said) < GROUNDED * len(wanted):
-        return "its words are not in the messages it points to"
-    return None
+    identity, positions = ground.identity, ground.numbers(candidate)
+    names = filter(None, (identity.user, identity.project, identity.team, identity.agent, identity.organization))
+    # A correction may be short ("MySQL, not PostgreSQL"): what it is about, the corrected record says.
+    pointed = [ground.known[n - 1].statement for n in candidate.records if 1 <= n <= len(ground.known)]
+    if (
+        candidate.corrects
+        and ground.picked_by_model
+        and not any(speaks_of(candidate.statement, each) for each in pointed)
+    ):
+        return "it does not speak of what it would correct"
+    return stray(
+        candidate.statement,
+        candidate.value,
+        [ground.lines[position].text for position in positions],
+        beside=(*names, *(pointed if candidate.corrects or candidate.retracts else ())),
+        outside=ground.told_from_outside(positions),
+        retracts=candidate.retracts,
+    )
 
 
 def asked_once(candidate: Candidate, ground: Ground) -> Verdict:
@@ -430,7 +450,7 @@ def reported(candidate: Candidate, ground: Ground) -> Verdict:
 
 def quoted(candidate: Candidate, ground: Ground) -> Verdict:
     """What a user pastes is not what a user says."""
-    wanted = set(query_terms(candidate.statement)) - _FRAME
+    wanted = set(query_terms(candidate.statement)) - FRAME
     for position in ground.numbers(candidate):
         own = wording.own_words(ground.lines[position].text).replace(wording.QUOTED, "")
         said, all_said = wanted & set(query_terms(own)), wanted & ground.words[position]
@@ -450,13 +470,6 @@ _MOST = {
 }
 """What the words are worth that the messages they point to do not say in person: a person who approves them later does
 not make them the user's."""
-_FRAME = frozenset(
-    query_terms(
-        "user users user's the project team wants prefers states said asks now on from 用户 的 "
-        "项目 希望 用户的 户的 户 用"
-    )
-)
-"""Words that a self-contained statement adds to what was said."""
 
 
 def validate(candidate: Candidate, ground: Ground) -> Draft | Reminder | Refusal:
@@ -570,7 +583,7 @@ def _all_said(candidate: Candidate, ground: Ground, test: Callable[[str], bool])
         if ground.lines[position].source == "user"
         for sentence in ground.sentences[position]
     ]
-    wanted = set(query_terms(candidate.statement)) - _FRAME
+    wanted = set(query_terms(candidate.statement)) - FRAME
     saying = [each for each in said if wanted and len(wanted & set(query_terms(each))) >= GROUNDED * len(wanted)]
     return bool(said) and all(map(test, saying or said))
 

@@ -79,6 +79,7 @@ def memory_save(statement: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
         request=last_request(runtime.state.get("messages", [])),
         thread_id=thread_of(runtime),
         key=_key(runtime),
+        around=runtime.state.get("messages", []),
     )
     return _result(runtime, "memory_save", _told(receipt), receipt=receipt)
 
@@ -96,6 +97,7 @@ def memory_correct(id: str, statement: str, runtime: ToolRuntime[Any, Any]) -> T
         thread_id=thread_of(runtime),
         key=_key(runtime),
         corrects=id,
+        around=runtime.state.get("messages", []),
     )
     return _result(runtime, "memory_correct", _told(receipt), receipt=receipt)
 

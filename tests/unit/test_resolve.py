@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.extraction import AT
 
 from everthread import Authority, Record, Scope
-from everthread.nodes.extract.resolve import resolve, settled
+from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve, settled
 from everthread.nodes.extract.sameness import fingerprint, is_same_fact
 from everthread.nodes.extract.validate import Draft
 from everthread.stores.record import Change, Provenance
@@ -405,10 +405,33 @@ def test_what_settles_a_contest_ends_its_other_side_too() -> None:
 def test_a_correction_leaves_nothing_beside_it_that_it_contradicts() -> None:
     meant, home = record("short"), record("Oslo", predicate="lives in")
     right = record("Porto", predicate="lives in", at=LATER, message="m2")
+    by_id = right.provenance.model_copy(update={"extracted_by": EXPLICIT_SAVE})
+    right = right.model_copy(update={"provenance": by_id})
     draft = Draft(right, "accepted", "test", corrects=True, touches=(meant.id,))
     change = resolve(draft, [meant, home])
     assert (change.action, change.target) == ("supersede", meant.id)
     assert [each.target for each in settled(draft, change, [meant, home])] == [home.id]
+
+
+def test_a_model_retires_nothing_that_its_statement_does_not_speak_of() -> None:
+    manager = record("Priya", predicate="manager", statement="The user's manager is Priya.")
+    tea = record(None, predicate=None, statement="The user likes tea.", at=LATER, message="m2")
+    for draft in (
+        Draft(tea, "accepted", "x", corrects=True, touches=(manager.id,)),
+        Draft(
+            tea.model_copy(update={"predicate": "likes", "value": "tea"}),
+            "accepted",
+            "x",
+            corrects=True,
+            touches=(manager.id,),
+        ),
+    ):
+        assert resolve(draft, [manager]).action == "create"
+    over = Draft(tea, "accepted", "x", retracts=True, touches=(manager.id,))
+    assert resolve(over, [manager]).rule == "nothing-to-end"
+    lena = record(None, predicate=None, statement="The manager is Lena now.", at=LATER, message="m2")
+    change = resolve(Draft(lena, "accepted", "x", corrects=True, touches=(manager.id,)), [manager])
+    assert (change.action, change.target) == ("supersede", manager.id)
 
 
 def test_a_correction_by_what_is_known_ends_what_it_corrects() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["Choice", "Topic", "preference", "technology"]
+__all__ = ["Choice", "Topic", "named", "preference", "technology"]
 
 
 class Topic(NamedTuple):
@@ -98,6 +98,11 @@ def preference(text: str) -> Topic | None:
     dimension = found[0][0] if len(found) == 1 else "style"
     about = "" if dimension in ("theme", "units") else f"{topic or 'answer'} "
     return Topic(f"prefers {about}{dimension}", ", ".join(value for _, value in found), expression)
+
+
+def named(text: str) -> list[str]:
+    """The keys of all values that a text names, in whatever language: `short` for 简短."""
+    return [value for _, values in _DIMENSIONS for value, pattern in values if _search(pattern, text)]
 
 
 class Choice(NamedTuple):
