@@ -55,8 +55,8 @@ _DATES = (
 
 _NOT = frozenset(
     "not no never without neither nor none nobody nothing hardly barely scarcely rarely seldom unable "
-    "fail fails failed refuse refuses refused avoid avoids avoided avoiding stop stops stopped hate hates dislike dislikes disliked "
-    "lack lacks except excluding forbid forbids forbidden prohibit prohibited".split()
+    "fail fails failed refuse refuses refused avoid avoids avoided avoiding stop stops stopped hate hates dislike "
+    "dislikes disliked lack lacks except excluding forbid forbids forbidden prohibit prohibited".split()
 )
 """Words that deny, alone or by what they mean."""
 _DENIES_NOTHING = re.compile(
