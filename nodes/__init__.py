@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from everthread.nodes.reason import memory_tools as memory_tools
     from everthread.nodes.reason import note_answer as note_answer
     from everthread.nodes.reason import request as request
+    from everthread.nodes.reason import unmarked as unmarked
     from everthread.nodes.restore import Restore as Restore
     from everthread.nodes.retrieve import Retrieve as Retrieve
     from everthread.nodes.state import MemoryState as MemoryState
@@ -77,6 +78,7 @@ _HOMES = {
     "runtime_for": "everthread.nodes.node",
     "sub_thread": "everthread.nodes.delegation",
     "unarchive": "everthread.nodes.extract.correction",
+    "unmarked": "everthread.nodes.reason",
     "unverified": "everthread.nodes.extract.correction",
     "verify": "everthread.nodes.extract.correction",
     "waiting": "everthread.nodes.extract.review",
@@ -116,6 +118,7 @@ __all__ = [
     "runtime_for",
     "sub_thread",
     "unarchive",
+    "unmarked",
     "unverified",
     "verify",
     "waiting",

@@ -1,6 +1,7 @@
 """The step that answers: assemble the request, call the model, run its tools."""
 
 from everthread.nodes.reason.chain import memory_block, note_answer
+from everthread.nodes.reason.citing import Cited, unmarked
 from everthread.nodes.reason.memory_tools import memory_tools
 from everthread.nodes.reason.node import Reason, calls_tools, overflowed
 from everthread.nodes.reason.offline import OfflineModel
@@ -9,6 +10,7 @@ from everthread.nodes.reason.request import request
 from everthread.nodes.reason.tools import artifact_read, tool_node
 
 __all__ = [
+    "Cited",
     "ContextProvider",
     "OfflineModel",
     "Provided",
@@ -21,4 +23,5 @@ __all__ = [
     "overflowed",
     "request",
     "tool_node",
+    "unmarked",
 ]

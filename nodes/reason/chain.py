@@ -82,7 +82,7 @@ def note_answer(
         return Cited()
     if reply.id is None:
         reply.id = new_id("msg")
-    cited = cited_in(str(reply.text), request.numbers)
+    cited = cited_in(str(reply.text), request.numbers, marked=request.marked)
     if request.marked:
         reply.content = without_markers(reply.content)
     fresh = _since_the_last_reply(state.get("messages", []))

@@ -32,10 +32,10 @@ class Cited(NamedTuple):
     """It looked at them, and they do not apply now."""
 
 
-def cited_in(text: str, shown: Mapping[str, int]) -> Cited:
-    """What `text` cites of the records that were `shown`, each with the number of its marker: by a marker, or by a
-    record's id. What was not shown is ignored, and so is what stands in code."""
-    by_number = {number: id for id, number in shown.items()}
+def cited_in(text: str, shown: Mapping[str, int], *, marked: bool = True) -> Cited:
+    """What `text` cites of the records that were `shown`, each with the number of its marker: by a marker, if they had
+    any (`marked`), or by a record's id. What was not shown is ignored, and so is a marker that stands in code."""
+    by_number = {number: id for id, number in shown.items()} if marked else {}
     places: list[tuple[int, str, bool]] = []
     for start, prose in _prose(text):
         for match in MARKER.finditer(prose):

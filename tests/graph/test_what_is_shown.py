@@ -97,9 +97,9 @@ def test_the_profile_has_a_budget_of_its_own(home: Home, ana: Identity) -> None:
 
 
 def recalled(
-    store: MemoryStore, identity: Any, text: str, retrieve: Retrieve | None = None, thread: str = "z", **state: Any
+    store: MemoryStore, identity: Any, text: str, retrieve: Retrieve | None = None, thread: str = "z"
 ) -> list[Any]:
-    update: Any = (retrieve or Retrieve())({**ask(text), **state}, runtime_for(identity, store, thread))
+    update: Any = (retrieve or Retrieve())(ask(text), runtime_for(identity, store, thread))
     return list(update["recalled"])
 
 

@@ -68,6 +68,7 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
             "runtime_for",
             "sub_thread",
             "unarchive",
+            "unmarked",
             "unverified",
             "verify",
             "waiting",

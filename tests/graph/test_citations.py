@@ -1,0 +1,279 @@
+"""What an answer cites counts as used, once; and nobody but the model sees the markers (R208, R211)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage
+from langchain_core.outputs import ChatGenerationChunk
+from support.models import FakeModel
+from support.records import keep, learnt
+
+from everthread import Identity, MemoryContext
+from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
+from everthread.nodes import Retrieve, memory_block, note_answer, runtime_for
+from everthread.nodes.block import CITING
+from everthread.nodes.reason.citing import Cited, unmarked
+from everthread.stores import MemoryStore, open_checkpointer, open_store
+from everthread.stores.record import new_id
+
+Home = tuple[MemoryStore, Any]
+TEA, COAT = "Ana prefers tea over coffee.", "安娜的大衣是红色的。"
+ASKED = "Does Ana prefer tea or coffee? 安娜的大衣是什么颜色？"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with open_store(f"sqlite:{tmp_path}") as store, open_checkpointer(f"sqlite:{tmp_path}") as saver:
+        yield store, saver
+
+
+def at(thread: str) -> Any:
+    return {"configurable": {"thread_id": thread}}
+
+
+def ask(text: str = ASKED) -> Any:
+    return {"messages": [HumanMessage(text)]}
+
+
+def agent_of(kind: str, home: Home, model: Any, **options: Any) -> Any:
+    store, saver = home
+    if kind == "graph":
+        return create_memory_agent(model, recall="automatic", **options).compile(checkpointer=saver, store=store)
+    middleware = MemoryMiddleware(recall="automatic", **options)
+    return gate(create_agent(model, middleware=[middleware], checkpointer=saver, store=store))
+
+
+def known(store: MemoryStore, identity: Identity) -> dict[str, str]:
+    """id by statement, of the two things that are known."""
+    return {record.statement: record.id for record in keep(store, identity, learnt(TEA), learnt(COAT))}
+
+
+def used(store: MemoryStore, identity: Identity) -> dict[str, int]:
+    return {record.statement: record.usage_count for record in store.records(identity)}
+
+
+def marker(model: FakeModel, statement: str) -> str:
+    """The marker of a statement in the last request."""
+    lines = model.prompts[-1][0].text.split("\n")
+    return next(line for line in lines if statement in line).split("] ")[0].removeprefix("- ") + "]"
+
+
+class Citing(FakeModel):
+    """Answers with markers of what it is shown: `{tea}` and `{coat}` stand for them."""
+
+    def _generate(self, messages: Any, *args: Any, **options: Any) -> Any:
+        result = super()._generate(messages, *args, **options)
+        (generation,) = result.generations
+        message = generation.message
+        for name, statement in {"tea": TEA, "coat": COAT}.items():
+            if isinstance(message.content, str) and f"{{{name}}}" in message.content:
+                message.content = message.content.replace(f"{{{name}}}", marker(self, statement))
+        generation.text = str(message.text)
+        return result
+
+
+class Streaming(FakeModel):
+    """Answers in pieces of three characters."""
+
+    def _stream(self, messages: Any, *args: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
+        text = str(self._generate(messages).generations[0].message.text)
+        for start in range(0, len(text), 3):
+            yield ChatGenerationChunk(message=AIMessageChunk(text[start : start + 3]))
+
+
+KINDS = pytest.mark.parametrize("kind", ["graph", "middleware"])
+
+
+@KINDS
+def test_what_is_cited_counts_and_the_marker_is_in_no_message(home: Home, ana: Identity, kind: str) -> None:
+    store, _ = home
+    ids = known(store, ana)
+    model = Citing(replies=["You prefer tea {tea}, I think [m9]. Red{coat}。"])
+    agent = agent_of(kind, home, model)
+    state = agent.invoke(ask(), at("a"), context=ana)
+    assert state["messages"][-1].text == "You prefer tea, I think. Red。"
+    assert used(store, ana) == {TEA: 1, COAT: 1}
+    assert CITING in model.prompts[0][0].text
+    (entry,) = store.audit(ana, action="cite")
+    assert sorted(entry.detail["records"]) == sorted([id, 1] for id in ids.values())
+    assert "[m" not in str([each.values["messages"] for each in agent.get_state_history(at("a"))])
+    assert "[m" not in str(store.transcripts.read(ana, "a"))
+
+
+@KINDS
+async def test_the_same_holds_under_asyncio(home: Home, ana: Identity, kind: str) -> None:
+    store, _ = home
+    known(store, ana)
+    state = await agent_of(kind, home, Citing(replies=["茶{tea}。"])).ainvoke(ask(), at("a"), context=ana)
+    assert (state["messages"][-1].text, used(store, ana)) == ("茶。", {TEA: 1, COAT: 0})
+
+
+def test_an_unknown_marker_and_a_foreign_id_are_ignored(home: Home, ana: Identity, ben: Identity) -> None:
+    store, _ = home
+    known(store, ana)
+    (other,) = keep(store, ben, learnt("Ben prefers mate.", "user", "ben"))
+    (unseen,) = keep(store, ana, learnt("The quarterly figures are due in June."))
+    agent_of("graph", home, Citing(replies=[f"Tea [m7], [m0], {other.id}, {unseen.id}."])).invoke(
+        ask(), at("a"), context=ana
+    )
+    assert (set(used(store, ana).values()), set(used(store, ben).values())) == ({0}, {0})
+
+
+def test_an_answer_counts_once_however_often_it_is_made_again(home: Home, ana: Identity) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of("graph", home, Citing(replies=["Tea {tea}.", "Tea {tea}, red {coat}."]))
+    agent.invoke(ask(), at("a"), context=ana)
+    before = next(each for each in agent.get_state_history(at("a")) if each.next == ("reason",)).config
+    for _ in range(2):
+        agent.invoke(None, before, context=ana)
+    assert used(store, ana) == {TEA: 1, COAT: 1}
+    agent.invoke(ask(), at("a"), context=ana)
+    assert used(store, ana) == {TEA: 2, COAT: 2}
+
+
+def test_several_replies_of_one_turn_count_once(home: Home, ana: Identity) -> None:
+    store, saver = home
+    known(store, ana)
+    call = AIMessage(
+        "Tea {tea}, let me look.", tool_calls=[{"id": "c1", "name": "memory_search", "args": {"query": TEA}}]
+    )
+    model = Citing(replies=[call, "Tea {tea}, as I found."])
+    agent = create_memory_agent(model).compile(checkpointer=saver, store=store)
+    said = [message.text for message in agent.invoke(ask(), at("a"), context=ana)["messages"] if message.type == "ai"]
+    assert said == ["Tea, let me look.", "Tea, as I found."]
+    assert used(store, ana)[TEA] == 1
+
+
+def test_a_memory_has_one_number_in_the_whole_request(home: Home, ana: Identity) -> None:
+    store, saver = home
+    known(store, ana)
+    (late,) = keep(store, ana, learnt("Ana's greyhound is called Momo."))
+    call = AIMessage(
+        "", tool_calls=[{"id": "c1", "name": "memory_get", "args": {"ids": [late.id, *used_ids(store, ana)]}}]
+    )
+    model = FakeModel(replies=[call, "Momo [m3]."])
+    agent = create_memory_agent(model, retrieve=Retrieve(limit=2)).compile(checkpointer=saver, store=store)
+    agent.invoke(ask(), at("a"), context=ana)
+    system, result = model.prompts[-1][0].text, model.prompts[-1][-1].text
+    assert (
+        f"- [m3] [user:ana | fact | from user ana, thread t1 | 2026-05-08 | stated] {late.statement}"
+        in result.replace("&#x27;", "'")
+    )
+    for statement in (TEA, COAT):
+        lines = [line for text in (system, result) for line in text.split("\n") if statement in line]
+        assert len(lines) == 2 and lines[0] == lines[1]
+    assert store.records(ana, ids=[late.id])[0].usage_count == 1
+
+
+def used_ids(store: MemoryStore, identity: Identity) -> list[str]:
+    return [record.id for record in store.records(identity) if record.statement in (TEA, COAT)]
+
+
+@pytest.mark.parametrize("said", ["It rained {coat}.", "当时下雨{coat}。"])
+def test_what_does_not_apply_now_is_noted_and_stays_as_it_is(home: Home, ana: Identity, said: str) -> None:
+    store, _ = home
+    ids = known(store, ana)
+    noted = said.replace("{coat}", "[m1: not applicable][m2：不适用]")
+    agent = agent_of("graph", home, FakeModel(replies=[noted]))
+    events = list(agent.stream(ask(), at("a"), context=ana, stream_mode="custom"))
+    (answered,) = [event for event in events if event["event"] == "answered"]
+    assert (answered["cited"], sorted(answered["not_applicable"])) == ([], sorted(ids.values()))
+    (entry,) = store.audit(ana, action="cite")
+    assert entry.detail["records"] == [] and sorted(entry.detail["not_applicable"]) == sorted(
+        [id, 1] for id in ids.values()
+    )
+    assert used(store, ana) == {TEA: 0, COAT: 0}
+    assert {record.status for record in store.records(ana)} == {"active"}
+    assert store.audit(ana, record_id=ids[COAT], action="cite") == [entry]
+
+
+@pytest.mark.parametrize("memory", ["read", "off"])
+def test_a_run_that_learns_nothing_counts_nothing(home: Home, ana: Identity, memory: Any) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of("graph", home, FakeModel(replies=["Tea [m1][m2]."]))
+    state = agent.invoke(ask(), at("a"), context=MemoryContext(identity=ana, memory=memory))
+    assert (used(store, ana), store.audit(ana, action="cite")) == ({TEA: 0, COAT: 0}, [])
+    # without memory in the request nothing of it is a marker
+    assert state["messages"][-1].text == ("Tea." if memory == "read" else "Tea [m1][m2].")
+
+
+@KINDS
+def test_without_markers_the_request_asks_for_none_and_the_answer_stays(home: Home, ana: Identity, kind: str) -> None:
+    store, _ = home
+    ids = known(store, ana)
+    model = FakeModel(replies=[f"Tea [m1], says {ids[TEA]}."])
+    state = agent_of(kind, home, model, markers=False).invoke(ask(), at("a"), context=ana)
+    assert "[m" not in model.prompts[0][0].text
+    assert state["messages"][-1].text == f"Tea [m1], says {ids[TEA]}."
+    assert used(store, ana) == {TEA: 1, COAT: 0}
+
+
+def test_blocks_of_content_lose_their_markers(home: Home, ana: Identity) -> None:
+    store, _ = home
+    known(store, ana)
+    blocks: Any = [{"type": "text", "text": "Tea [m1]."}, {"type": "text", "text": "`[m1]` is code."}]
+    state = agent_of("graph", home, FakeModel(replies=[AIMessage(blocks)])).invoke(ask(), at("a"), context=ana)
+    assert state["messages"][-1].content == [{"type": "text", "text": "Tea."}, blocks[1]]
+
+
+@KINDS
+def test_values_and_updates_of_a_stream_are_without_markers(home: Home, ana: Identity, kind: str) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of(kind, home, FakeModel(replies=["Tea [m1]."]))
+    parts = [part for _, part in agent.stream(ask(), at("a"), context=ana, stream_mode=["values", "updates"])]
+    assert "Tea." in str(parts) and "Tea [m1]" not in str(parts)
+
+
+@KINDS
+def test_a_stream_of_tokens_has_markers_until_it_is_read_through_unmarked(home: Home, ana: Identity, kind: str) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of(kind, home, Streaming(replies=["Tea [m1], I think [m2]."]))
+    tokens = [str(message.text) for message, _ in agent.stream(ask(), at("a"), context=ana, stream_mode="messages")]
+    assert len(tokens) > 5 and "".join(tokens) == "Tea [m1], I think [m2]."
+    assert "".join(unmarked(tokens)) == "Tea, I think."
+    assert agent.get_state(at("a")).values["messages"][-1].text == "Tea, I think."
+
+
+def test_a_hosts_own_node_cites_when_it_asks_for_markers(home: Home, ana: Identity) -> None:
+    store, _ = home
+    ids = known(store, ana)
+    runtime = runtime_for(ana, store, "a")
+    state: Any = {"messages": [HumanMessage(ASKED, id=new_id("msg"))]}
+    state |= Retrieve()(state, runtime)
+    assert "[m" not in memory_block(state, runtime)
+    assert "- [m1] [" in memory_block(state, runtime, markers=True)
+    reply = AIMessage("Tea [m1][m2].")
+    cited = note_answer(state, runtime, reply, markers=True)
+    assert (set(cited.used), reply.text) == (set(ids.values()), "Tea.")
+    assert used(store, ana) == {TEA: 1, COAT: 1}
+    plain = AIMessage("Tea [m1].")
+    assert note_answer(state, runtime, plain) == Cited() and plain.text == "Tea [m1]."
+
+
+def test_usage_never_outranks_a_better_answer(home: Home, ana: Identity) -> None:
+    store, _ = home
+    better, worse = keep(store, ana, learnt("The greyhound is called Momo."), learnt("The greyhound eats at six."))
+    before = store.recall(ana, "What is the greyhound called?")
+    for _ in range(50):
+        store.cite(ana, [worse.id])
+    after = store.recall(ana, "What is the greyhound called?")
+    assert after.hits[0].record_id == better.id
+    assert [(hit.record_id, hit.score) for hit in after.hits] == [(hit.record_id, hit.score) for hit in before.hits]
+
+
+def test_a_citation_of_another_thread_counts_for_itself(home: Home, ana: Identity) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of("graph", home, Citing(replies=["Tea {tea}."]))
+    for thread in ("a", "b"):
+        agent.invoke(ask(), at(thread), context=ana)
+    assert used(store, ana)[TEA] == 2
