@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from everthread.nodes.extract import wording
 from everthread.nodes.extract.rules.topics import named
 from everthread.nodes.extract.sameness import denies, numbers
+from everthread.nodes.extract.script import simplified
 from everthread.stores.text import query_terms, terms
 
 __all__ = ["FRAME", "GROUNDED", "speaks_of", "stray"]
@@ -41,7 +42,8 @@ _ENDS = re.compile(
 )
 """Words by which a speaker says that something is over, beside a plain "not"."""
 _CONTRAST = re.compile(
-    r"\bnot\b.*\bbut\b|n't\b.*\bbut\b|\binstead of\b|\brather than\b|不是.*(?:而是|，是)|而不是|而非", re.IGNORECASE
+    r"\bnot\b.*\bbut\b|n't\b.*\bbut\b|\binstead of\b|\brather than\b|不是.*(?:而是|，是)|是.*不是|而不是|而非",
+    re.IGNORECASE,
 )
 """One part is denied, the other is said: which is which, code does not tell."""
 
@@ -61,7 +63,8 @@ def stray(
     `outside` is what pages, files and tools say in the same window: a word that a statement has from there, and not
     from its own messages, is theirs. A retraction ends something: its messages must say that it is over.
     """
-    beside = (*beside, *(key for text in said for key in named(text)))
+    said = [wording.spelled_out(text) for text in said]
+    beside = (*beside, *(key for text in said for key in named(simplified(text))))
     heard = "\n".join((*said, *beside))
     known, tokens = set(terms(heard)), _tokens(heard)
     wanted = set(query_terms(f"{statement} {value or ''}")) - FRAME

@@ -29,6 +29,7 @@ __all__ = [
     "only_forbids",
     "own_words",
     "sentences",
+    "spelled_out",
     "takes_back",
     "tells",
     "without_limit",
@@ -60,7 +61,7 @@ _HANDED_OVER = re.compile(
 )
 _SPEAKER = re.compile(r"^[ \t]*(?P<who>[\w .'-]{1,24}|[\u4e00-\u9fff]{1,8})[ \t]*[:：][ \t]*\S.*$", re.MULTILINE)
 _LIST_MARK = re.compile(
-    r"(?:^|(?<=[:：;；。.!！\n]))[ \t]*(?:[-*•·][ \t]+|\(?\d{1,2}(?:[.)）][ \t]+|、))", re.MULTILINE
+    r"(?:^|(?<=[：;；。!！\n])|(?<=[.:])(?=[ \t]))[ \t]*(?:[-*•·][ \t]+|\(?\d{1,2}(?:[.)）][ \t]+|、))", re.MULTILINE
 )
 
 
@@ -90,6 +91,24 @@ def _short_or_mark(match: re.Match[str]) -> str:
     inner = next(group for group in match.groups() if group is not None).strip()
     short = len(inner) <= 6 if is_chinese(inner) else len(inner.split()) <= 2
     return inner if short else QUOTED
+
+
+_SHORTHAND = (
+    (re.compile(r"\bi(?:am|m)\b(?!\w)(?!\.)", re.IGNORECASE), "I'm"),
+    (re.compile(r"\bive\b", re.IGNORECASE), "I've"),
+    (re.compile(r"\b(do|does|did|is|are|was|were|have|has|would|should|could)nt\b", re.IGNORECASE), r"\1n't"),
+    (re.compile(r"\bcant\b", re.IGNORECASE), "can't"),
+    (re.compile(r"\b(?:pls|plz)\b", re.IGNORECASE), "please"),
+    (re.compile(r"\bu\b"), "you"),
+    (re.compile(r"[’‘]"), "'"),
+)
+
+
+def spelled_out(text: str) -> str:
+    """English text with the usual slips and short forms of typing written out: "im", "dont", "pls", "u"."""
+    for short, whole in _SHORTHAND:
+        text = short.sub(whole, text)
+    return text
 
 
 _ABBREVIATION = re.compile(

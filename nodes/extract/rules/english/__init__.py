@@ -19,7 +19,7 @@ from everthread.nodes.extract.rules.english.preference import (
     wished,
 )
 from everthread.nodes.extract.rules.english.request import REMEMBER, REMINDS, SAYS_NOTHING, reminders, told_to_keep
-from everthread.nodes.extract.rules.english.words import NAME, bare, spelled_out, third_person
+from everthread.nodes.extract.rules.english.words import NAME, bare, third_person
 from everthread.nodes.extract.rules.sketch import Sketch
 
 __all__ = ["read", "third_person"]
@@ -31,7 +31,7 @@ def read(sentence: str, said_at: datetime, project: str | None, *, listed: bool 
 
     A sentence is read whole, and when that says nothing, part by part: "I'm in Oslo, so what time is it there?"
     """
-    clause = bare(spelled_out(sentence))
+    clause = bare(wording.spelled_out(sentence))
     corrected = CORRECTION.sub("", clause)
     corrects = corrected != clause and bool(corrected)
     clause = corrected or clause

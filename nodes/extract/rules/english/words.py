@@ -23,7 +23,6 @@ __all__ = [
     "form",
     "of_project",
     "project_name",
-    "spelled_out",
     "third_person",
 ]
 
@@ -126,24 +125,6 @@ def bare(clause: str) -> str:
     """The clause without what leads up to it and what trails behind it."""
     stripped = OPENING.sub("", clause.strip()).rstrip(" .!;?:")
     return TRAILING.sub("", stripped) or stripped
-
-
-_SHORTHAND = (
-    (re.compile(r"\bi(?:am|m)\b(?!\w)(?!\.)", re.IGNORECASE), "I'm"),
-    (re.compile(r"\bive\b", re.IGNORECASE), "I've"),
-    (re.compile(r"\b(do|does|did|is|are|was|were|have|has|would|should|could)nt\b", re.IGNORECASE), r"\1n't"),
-    (re.compile(r"\bcant\b", re.IGNORECASE), "can't"),
-    (re.compile(r"\b(?:pls|plz)\b", re.IGNORECASE), "please"),
-    (re.compile(r"\bu\b"), "you"),
-    (re.compile(r"[’‘]"), "'"),
-)
-
-
-def spelled_out(sentence: str) -> str:
-    """The sentence with the usual slips and short forms of typing written out: "im", "dont", "pls", "u"."""
-    for short, whole in _SHORTHAND:
-        sentence = short.sub(whole, sentence)
-    return sentence
 
 
 def project_name(project: str | None) -> str:
