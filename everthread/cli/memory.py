@@ -15,6 +15,7 @@ from everthread.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from everthread.nodes.retrieve.node import Looked
     from everthread.stores.contract import MemoryStore, Source
     from everthread.stores.record import ErasureReceipt, Hit, Recall, Receipt, Record, Selection, Status
 
@@ -56,7 +57,12 @@ def recall(
     as_of: AsOfOption = None,
     thread: ThreadOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", metavar="", help="Show every candidate and why it was dropped.")
+        bool,
+        typer.Option(
+            "--explain",
+            metavar="",
+            help="Show every candidate: its signals, its rank in each arm, and why it was dropped.",
+        ),
     ] = False,
 ) -> None:
     """Search memory: the best first, or nothing and the reason.
@@ -73,20 +79,24 @@ def recall(
     if floor is None:
         floor = ON_DEMAND_FLOOR if "evidence" in wanted else FLOOR
     with here.open_store() as store:
+        thread_id = here.thread_id(store, thread) if thread else None
         found = store.recall(
             here.identity,
             query,
             limit=limit,
             sources=wanted,
-            thread_id=here.thread_id(store, thread) if thread else None,
+            thread_id=thread_id,
             as_of=parse_time(as_of),
             floor=floor,
             explain=explain,
         )
+        turn = _turn(store, here, query, thread_id) if explain and as_of is None else None
     if here.json:
         print_json(found)
     else:
-        _print_recall(found)
+        _print_recall(found, explain=explain)
+        if turn:
+            _print_turn(turn)
 
 
 @with_home
@@ -309,8 +319,30 @@ def _confirm(selection: Selection, with_source: bool, count: Callable[[], Erasur
     typer.confirm(f"Erase what is remembered of {what}? This cannot be undone.", abort=True)
 
 
-def _print_recall(found: Recall) -> None:
-    if found.hits:
+def _turn(store: MemoryStore, here: Here, query: str, thread_id: str | None) -> Looked:
+    """What a turn that asks this would put before the model, and what not."""
+    from everthread.nodes import Retrieve
+    from everthread.stores.identity import MemoryContext
+
+    return Retrieve().look(store, MemoryContext(identity=here.identity), [query], thread_id=thread_id)
+
+
+def _print_turn(turn: Looked) -> None:
+    """What a turn adds to the search, and what it leaves out of it."""
+    kept = [(each.text, "shown", each.why or "found by the search", each.id) for each in turn.kept]
+    left = [(each.candidate.text, each.rule, each.why, each.candidate.id) for each in turn.left_out]
+    if kept or left:
+        print_table(("in a turn", "rule", "why", "id"), [*kept, *left], under=("why", "id"))
+    else:
+        say("in a turn: nothing is shown")
+
+
+def _print_recall(found: Recall, *, explain: bool = False) -> None:
+    if found.hits and explain:
+        columns = ("statement", "score", "signals", "ranks", "why", "id")
+        rows = [(hit.statement, f"{hit.score:.3f}", *_reckoned(hit), hit.why, _id_of(hit)) for hit in found.hits]
+        print_table(columns, rows, under=columns[2:])
+    elif found.hits:
         rows = [
             (hit.statement, f"{hit.score:.3f}", hit.speaker or "", when(hit.at), hit.source, _id_of(hit))
             for hit in found.hits
@@ -322,11 +354,15 @@ def _print_recall(found: Recall) -> None:
     for arm in found.degraded:
         say(f"degraded: {arm}", err=True)
     if found.dropped:
-        print_table(
-            ("dropped", "score", "why", "id"),
-            [(hit.statement, f"{hit.score:.3f}", hit.why, _id_of(hit)) for hit in found.dropped],
-            under=("why", "id"),
-        )
+        columns = ("dropped", "score", "signals", "ranks", "why", "id")
+        rows = [(hit.statement, f"{hit.score:.3f}", *_reckoned(hit), hit.why, _id_of(hit)) for hit in found.dropped]
+        print_table(columns, rows, under=columns[2:])
+
+
+def _reckoned(hit: Hit) -> tuple[str, str]:
+    """Its signals, and its place in each arm."""
+    signals = ", ".join(f"{name} {value:.2f}" for name, value in hit.signals.model_dump().items() if value)
+    return signals, ", ".join(f"{arm} #{rank}" for arm, rank in hit.ranks.items())
 
 
 def _id_of(hit: Hit) -> str:

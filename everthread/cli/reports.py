@@ -161,6 +161,8 @@ class Explanation(Frozen):
     """Which rules decided, the oldest first."""
     recall: Hit | None
     """How it ranks for the question, when one was asked and it is a candidate."""
+    in_a_turn: str | None = None
+    """What becomes of it in a turn that asks this, and by which rule."""
     answers: list[Touch]
     """The answers it was part of, or a record derived from it, the oldest first."""
 

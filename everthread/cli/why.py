@@ -11,7 +11,7 @@ from everthread.cli.output import clean, print_json, say, when
 from everthread.errors import UsageError
 
 if TYPE_CHECKING:
-    from everthread.stores.contract import Touch
+    from everthread.stores.contract import MemoryStore, Touch
     from everthread.stores.record import Decision, Evidence, Hit, Recall, Receipt, Record
 
 __all__ = ["why"]
@@ -48,17 +48,37 @@ def why(
         receipts = store.receipts(here.identity, id)
         answers = store.trace(here.identity, id)
         found = _rank(store.recall(here.identity, query, limit=50, explain=True), id) if query else None
+        shown = _in_a_turn(store, here, query, id) if query else None
     if here.json:
-        print_json(Explanation(record=record, said=said, receipts=receipts, recall=found, answers=answers))
+        print_json(
+            Explanation(record=record, said=said, receipts=receipts, recall=found, in_a_turn=shown, answers=answers)
+        )
     else:
         _print(record, said, _decisions(receipts, id))
         _print_answers(answers)
         if query:
             _print_rank(query, found)
+            say(clean(f"in a turn: {shown}"))
 
 
 def _rank(recall: Recall, id: str) -> Hit | None:
     return next((hit for hit in (*recall.hits, *recall.dropped) if hit.record_id == id), None)
+
+
+def _in_a_turn(store: MemoryStore, here: Here, query: str, id: str) -> str:
+    """What becomes of the record in a turn that asks this, and by which rule."""
+    from everthread.nodes import Retrieve
+    from everthread.stores.identity import MemoryContext
+
+    turn = Retrieve().look(store, MemoryContext(identity=here.identity), [query], explain=True)
+    for left in turn.left_out:
+        if left.candidate.id == id:
+            return f"left out by the rule {left.rule}: {left.why}"
+    for kept in turn.kept:
+        if kept.id == id:
+            return f"shown: {kept.why or 'the search found it'}"
+    dropped = _rank(turn.recall, id) if turn.recall else None
+    return f"not shown: {dropped.why.removeprefix('dropped: ')}" if dropped else "not shown: it is no candidate"
 
 
 def _decisions(receipts: list[Receipt], id: str) -> list[tuple[Receipt, Decision]]:
@@ -113,4 +133,5 @@ def _print_rank(query: str, found: Hit | None) -> None:
         say(f"for {query!r} it is left out: {found.why.removeprefix('dropped: ')}")
         return
     signals = ", ".join(f"{name} {value:.2f}" for name, value in found.signals.model_dump().items() if value)
-    say(clean(f"for {query!r} it scores {found.score:.3f} ({signals}): {found.why}"))
+    ranks = "".join(f", {arm} #{rank}" for arm, rank in found.ranks.items())
+    say(clean(f"for {query!r} it scores {found.score:.3f} ({signals}{ranks}): {found.why}"))

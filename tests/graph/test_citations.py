@@ -83,7 +83,7 @@ class Streaming(FakeModel):
     def _stream(self, messages: Any, *args: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
         text = str(self._generate(messages).generations[0].message.text)
         for start in range(0, len(text), 3):
-            yield ChatGenerationChunk(message=AIMessageChunk(text[start : start + 3]))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=text[start : start + 3]))
 
 
 KINDS = pytest.mark.parametrize("kind", ["graph", "middleware"])
