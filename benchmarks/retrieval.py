@@ -310,7 +310,7 @@ HEAD = """# Finding again what was said
 Written by `longmemeval.py`, `locomo.py` and `madial.py` with `--report`; figures in percent. The data is not part of
 this repository. All rankers are given the same messages in the same order, speakers included; vectors are those of the
 built-in embedder, and no model is asked. Ours is given the dates too, as every host has them; the baselines and peers
-search the text alone. mem0's keyword arm and LangGraph's store as they are without a download.
+search the text alone, and mem0 runs without its keyword arm, which needs a download.
 """
 
 
@@ -340,7 +340,8 @@ def main(benchmark: Benchmark, description: str) -> None:
         f"{benchmark.source} Commit {commit()}{limited}; {conversations} conversations, "
         f"{runs[-1].messages:,} messages, {os.cpu_count()} cores."
     )
-    text = "\n\n".join([head, *tables(benchmark, runs, windows)])
+    picture = [f"![{benchmark.title}, {benchmark.tables[0].title}]({arguments.chart.name})"] if arguments.chart else []
+    text = "\n\n".join([head, *picture, *tables(benchmark, runs, windows)])
     print(f"{benchmark.title}\n\n{text}")
     if arguments.report:
         write_report(benchmark, text, arguments.report)
