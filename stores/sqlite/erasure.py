@@ -19,6 +19,7 @@ from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, 
 from everthread.stores.sqlite import audit, outbox
 from everthread.stores.sqlite.artifacts import Artifacts
 from everthread.stores.sqlite.database import Database, one
+from everthread.stores.sqlite.reasons import ERASED, blank_reasons, repeats
 from everthread.stores.sqlite.rows import BODY, Rows, Stored, body_of, save, space_of
 from everthread.stores.sqlite.search import SearchIndex
 from everthread.stores.sqlite.tasks import erase_tasks_said
@@ -89,8 +90,6 @@ WHERE thread_id = ?1 AND message_id IN (SELECT value FROM json_each(?2)) AND ten
 """
 OF_USER = "tenant = ? AND user = ?"
 
-ERASED = "the record was erased"
-"""Stands where a reason stood."""
 KINDS = (
     "records", "revisions", "relations", "index", "evidence", "artifacts", "tasks", "inbox", "checkpoints", "threads",
     "backups",
@@ -161,7 +160,7 @@ class Eraser:
             raise UsageError("erase needs a reason; it is kept in the receipt")
         with self._database.read() as connection:
             plan = self._plan(connection, identity, selection, with_source)
-        if _repeats(reason, plan.normalised):
+        if repeats(reason, plan.normalised):
             raise UsageError("the reason repeats what is to be erased, and would keep it; give one that does not")
         receipt = ErasureReceipt(at=self._clock(), reason=reason, erased={}, verified=False)
         remains = list[str]()
@@ -178,6 +177,8 @@ class Eraser:
                 erased += self._erase_source(connection, identity, source, plan, selection, reason, receipt.at)
             for user in plan.users:
                 erased += self._erase_user(connection, identity.tenant, user, plan, reason, receipt.at)
+            everybody = _is_admin(identity)
+            blank_reasons(connection, identity.tenant, None if everybody else identity.user, plan.normalised)
             ids = tuple(stored.record.id for stored in plan.records)
             detail = {"receipt": receipt.id, "records": ids, "users": plan.users, "erased": dict(erased)}
             holders = {each.record.id: holder for each in plan.records if (holder := _holder(each)) != identity.user}
@@ -300,7 +301,7 @@ class Eraser:
             found = {
                 message.message_id
                 for message in said
-                if whole or message.message_id in answers or _repeats(message.text, plan.normalised)
+                if whole or message.message_id in answers or repeats(message.text, plan.normalised)
             }
             reachable.append(source._replace(message_ids=tuple(dict.fromkeys([*source.message_ids, *sorted(found)]))))
         return reachable
@@ -372,12 +373,12 @@ class Eraser:
     def _release(
         self, connection: apsw.Connection, tenant: str, stored: Stored, gone: set[str], erasure: str, at: datetime
     ) -> None:
-        """Take the edges to what is gone (their reasons may quote it) out of another record and its history; what
-        was contested by it alone stands again."""
+        """Take the edges to what is gone out of another record and its history, with the reasons that go with them and
+        may quote it; what was contested by it alone stands again."""
         for revision in self._revisions(connection, stored.record.id):
             kept = tuple(relation for relation in revision.relations if relation.target not in gone)
             if kept != revision.relations:
-                body = body_of(revision.model_copy(update={"relations": kept}))
+                body = body_of(revision.model_copy(update={"relations": kept, "write_reason": ERASED}))
                 connection.execute(
                     "UPDATE revisions SET body = ?, reason = ? WHERE id = ? AND revision = ?",
                     (body, ERASED, revision.id, revision.revision),
@@ -419,7 +420,7 @@ class Eraser:
             kept.id
             for kept in self._artifacts.of_thread(owner, source.thread_id)
             if kept.text in said
-            or _repeats(kept.text, plan.normalised)
+            or repeats(kept.text, plan.normalised)
             or (ids and kept.kind in ("summary", "task_state"))
         ]
         return Counter(
@@ -584,12 +585,6 @@ def _answers(said: Sequence[Evidence], ids: set[str]) -> set[str]:
         elif answering:
             found.add(message.message_id)
     return found
-
-
-def _repeats(text: str, words: Sequence[str]) -> bool:
-    """Whether a text has one of these words, which are normalised."""
-    told = normalise(text)
-    return any(word in told for word in words)
 
 
 def _blank_receipts(connection: apsw.Connection, select: str, values: Any, gone: set[str] | None) -> None:

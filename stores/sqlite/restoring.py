@@ -18,9 +18,9 @@ from everthread.stores.item_ops import checked
 from everthread.stores.record import Receipt, Record
 from everthread.stores.sqlite import outbox
 from everthread.stores.sqlite.database import Database
-from everthread.stores.sqlite.erasure import ERASED
 from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors
 from everthread.stores.sqlite.item_vectors import Embedded, ItemVectors
+from everthread.stores.sqlite.reasons import ERASED
 from everthread.stores.sqlite.rows import SAVE, SAVE_REVISION, Stored, body_of, columns_of, document_of, space_of
 from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space
 from everthread.stores.sqlite.threads import bind_thread

@@ -12,6 +12,8 @@ from support.threads import Checkpoints
 
 from everthread import Evidence, Identity, Record, Scope
 from everthread.errors import AccessDenied, UsageError
+from everthread.nodes import archive, correct, review, unarchive, verify
+from everthread.nodes.extract.review import Verdict
 from everthread.stores import MemoryStore
 from everthread.stores.identity import Within
 from everthread.stores.record import Change, Coverage, Relation, Selection
@@ -300,3 +302,43 @@ async def test_erasure_runs_under_asyncio(store: MemoryStore, ana: Identity) -> 
     (record,) = keep(store, ana, learnt(SECRET))
     erasure = await store.aerase(ana, only(record), reason="asked")
     assert erasure.record_ids == (record.id,)
+
+
+@pytest.mark.parametrize("with_source", [False, True])
+def test_a_reason_that_repeats_it_goes_too(
+    store: MemoryStore, ana: Identity, stored_bytes: Callable[[], bytes], with_source: bool
+) -> None:
+    """A person's reason stands with another record: in its history, its edges, and the receipt."""
+    old, tea, waits = keep(
+        store,
+        ana,
+        learnt(SECRET, subject="user", predicate="hides"),
+        learnt("The user likes tea."),
+        learnt("The user hides nothing at all.", subject="user", predicate="hides", status="pending"),
+    )
+    why = f"no longer: {SECRET.upper()}"
+    correct(store, ana, old.id, "I hide the key under the mat.", reason=why)
+    archive(store, ana, tea.id, reason=why)
+    unarchive(store, ana, tea.id, reason=why)
+    verify(store, ana, tea.id, reason=why)
+    review(store, ana, waits.id, Verdict(verdict="edit", statement="I hide the keys elsewhere.", reason=why))
+    assert b"XYLOPHON" in stored_bytes()
+
+    erasure = store.erase(ana, only(old), reason="she asked for it", with_source=with_source)
+
+    assert b"xylophon" not in stored_bytes().lower()
+    assert erasure.verified
+    reasons = [each.reason for receipt in store.receipts(ana, tea.id) for each in receipt.decisions]
+    assert reasons[-3:] == ["the record was erased"] * 3
+    (kept,) = [record for record in store.records(ana, statuses=("active",)) if record.id == waits.id]
+    assert (kept.statement, kept.write_reason) == ("I hide the keys elsewhere.", "the record was erased")
+
+
+def test_a_reason_of_another_user_s_is_left(
+    store: MemoryStore, ana: Identity, ben: Identity, stored_bytes: Callable[[], bytes]
+) -> None:
+    (old,) = keep(store, ana, learnt(SECRET))
+    (tea,) = keep(store, ben, learnt("Ben likes tea.", owner_id="ben"))
+    archive(store, ben, tea.id, reason=SECRET)
+    assert store.erase(ana, only(old), reason="asked").verified
+    assert [each.reason for each in store.receipts(ben, tea.id)[-1].decisions] == [SECRET]
