@@ -229,7 +229,11 @@ def tables(benchmark: Benchmark, runs: Sequence[Run], windows: Windows) -> Itera
     if benchmark.unanswered:
         yield "### Answered against unanswered questions"
         yield _grid(*_abstention(benchmark, runs))
-    kept = [(_kept(ours.best[kind]), f"the answered questions of {kind}") for kind in benchmark.answered]
+    kept = [
+        (_kept(ours.best[kind]), f"the answered questions of {kind}")
+        for kind in benchmark.answered
+        if ours.best.get(kind)
+    ]
     passed = [(_kept(ours.best[kind]), label) for kind, label in benchmark.unanswered if ours.best.get(kind)]
     yield (
         f"The default floor of {FLOOR} keeps "
