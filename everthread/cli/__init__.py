@@ -13,6 +13,7 @@ import typer
 from everthread.cli.audit import audit
 from everthread.cli.chat import chat
 from everthread.cli.consent import consent
+from everthread.cli.consolidate import consolidate
 from everthread.cli.correct import archive, correct, verify
 from everthread.cli.demo import demo
 from everthread.cli.doctor import doctor
@@ -60,6 +61,7 @@ app.command("tasks")(tasks)
 app.command("extract")(extract)
 app.command("jobs")(jobs)
 app.command("worker")(worker)
+app.command("consolidate")(consolidate)
 app.command("init")(init)
 app.command("doctor")(doctor)
 app.command("demo")(demo)
