@@ -170,16 +170,20 @@ class Retrieve(Node):
             for hit in answers
             if hit.record_id is None or hit.record_id in records
         ]
-        by_key = [*self._profile(store, context, thread_id), *self._tasks(store, context, thread_id)]
-        unique = unrepeated([*hits, *by_key], in_view)
+        profile = self._profile(store, context, thread_id)
+        unique = unrepeated([*hits, *profile, *self._tasks(store, context, thread_id)], in_view)
         worthy = trusted(unique.kept, self.trust)
         sound = verified(worthy.kept, identity, self.verifier)
         whole = counterparts(sound.kept, records)
         found = [each for each in whole if each.source != "profile"]
         searched = pack(found, self.budget_tokens, self.budget_characters)
-        resident = pack([each for each in whole if each.source == "profile"], self.profile_tokens)
-        stages = (unique, worthy, sound, searched, resident)
-        return Looked(recall, [*searched.kept, *resident.kept], [left for stage in stages for left in stage.left_out])
+        by_key = {each.id: each for each in profile}
+        # what the search found too, and had no room for, has its place in the profile
+        crowded = [by_key[left.candidate.id] for left in searched.left_out if left.candidate.id in by_key]
+        resident = pack([*(each for each in whole if each.source == "profile"), *crowded], self.profile_tokens)
+        left_out = [left for left in searched.left_out if left.candidate.id not in by_key]
+        left_out = [left for stage in (unique, worthy, sound) for left in stage.left_out] + left_out
+        return Looked(recall, [*searched.kept, *resident.kept], [*left_out, *resident.left_out])
 
     def _searched(
         self,

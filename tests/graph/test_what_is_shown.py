@@ -96,6 +96,14 @@ def test_the_profile_has_a_budget_of_its_own(home: Home, ana: Identity) -> None:
     assert recalled(store, ana, "What are two and two?", Retrieve.three_hits()) == []
 
 
+def test_a_wish_that_the_search_found_and_had_no_room_for_keeps_its_place(home: Home, ana: Identity) -> None:
+    store, _ = home
+    keep(store, ana, learnt("Answers about tea are in German.", content_type="preference", concerns="expression"))
+    found = recalled(store, ana, "In which language are answers about tea?", Retrieve(budget_tokens=10))
+    assert [each.get("source") for each in found] == ["profile"]
+    assert [each.get("source") for each in recalled(store, ana, "In which language are answers about tea?")] == [None]
+
+
 def recalled(
     store: MemoryStore, identity: Any, text: str, retrieve: Retrieve | None = None, thread: str = "z"
 ) -> list[Any]:

@@ -12,6 +12,19 @@ from nbclient import NotebookClient
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SHOWN = {
     "01_a_turn_step_by_step": ("mermaid", "PostgreSQL", "CockroachDB", "superseded", "verified"),
+    "02_why_this_memory": (
+        "keyword #1, semantic #1",
+        "graph #1",
+        "| The coffee machine is on the third floor. | 0.00 | - | dropped: it shares no word with the question",
+        "| The billing database may be SQLite. | **untrusted** | its trust of 0.17 is below 0.3 |",
+        "| Answers are in German. | shown | how the user wants to be answered |",
+        "| The billing database listens on port 5432. | **refuted** |",
+        "| Backups of billing run at four in the morning. | shown | stands against mem_",
+        "| 账单数据库由小林维护。 | shown | the search found it |",
+        "hits: 0; abstained: nothing reaches the floor",
+        "a marker in the answer: False",
+        "iVBORw0KGgo",  # the chart, a PNG
+    ),
     "03_what_it_refuses_to_learn": (
         "validate -.-> resolve;",
         "| **refused** | orders | it tries to direct the agent, and the user did not say it |",
