@@ -80,6 +80,25 @@ def test_bm25_agrees_with_its_formula_on_any_corpus(texts: list[str], query: str
     assert scores == pytest.approx(expected / (expected.max() or 1), abs=1e-4)
 
 
+def test_a_document_its_neighbours_and_its_thread_add_up_as_the_module_says() -> None:
+    said = {
+        "a": ["green tea is good", "yes, very green", "and coffee?"],
+        "b": ["the deploy is green", "tea at nine", "no"],
+        "c": ["green light"],
+    }
+    threads = [(thread, n) for thread, texts in said.items() for n in range(len(texts))]
+    texts = [said[thread][n] for thread, n in threads]
+    windows = [" ".join(said[thread][max(0, n - 1) : n + 2]) for thread, n in threads]
+    whole = dict(zip(said, bm25("green tea", [" ".join(texts) for texts in said.values()], 0.75), strict=True))
+    parts = [bm25("green tea", texts), bm25("green tea", windows, 0.75), [whole[thread] for thread, _ in threads]]
+    own, window, thread = (np.array(part) / max(part) for part in parts)
+    lengths = np.array([len(terms(text)) for text in texts])
+    expected = (own + 0.3 * (1 - 3 / 7) * (window + thread)) * lengths / (lengths + 1)
+    documents = [Document(f"{thread}{n}", text, group=thread) for (thread, n), text in zip(threads, texts, strict=True)]
+    scores = Corpus.from_rows(map(row, documents)).score(Query.of("green tea"))
+    assert scores.fused == pytest.approx(expected / expected.max(), abs=1e-5)
+
+
 def test_an_empty_corpus_scores_nothing() -> None:
     assert [part.tolist() for part in Corpus.from_rows([]).score(Query.of("tea", np.ones(3)))] == [[]] * 6
 
