@@ -259,9 +259,6 @@ class Tasks(Protocol):
         """This user's tasks, the newest first: all, or those of a thread (made there, or told there), or with one of
         these statuses. UsageError for a status that there is none."""
 
-    def list(self, identity: Identity) -> list[Task]:
-        """`of` without a choice: all of this user's tasks, the newest first."""
-
 
 class Inbox(Protocol):
     """Inputs that were admitted and are not yet part of a thread; they survive a crash (R34)."""

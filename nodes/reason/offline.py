@@ -40,7 +40,8 @@ FORGET = (
 
 
 class OfflineModel(BaseChatModel):
-    """Answers from the recalled block. `remember ...` calls memory_save; `forget ...` searches, then memory_forget."""
+    """Answers from the recalled block, and says what is due. `remember ...` calls memory_save; `forget ...` searches,
+    then memory_forget."""
 
     tool_names: frozenset[str] = frozenset()
     """The tools it may call."""
@@ -60,7 +61,10 @@ class OfflineModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return ChatResult(generations=[ChatGeneration(message=self._answer(messages))])
+        answer = self._answer([message for message in messages if mark_of(message).get("kind") != "notice"])
+        if not answer.tool_calls:
+            answer.content = "\n".join([str(answer.content), *_told(messages)])
+        return ChatResult(generations=[ChatGeneration(message=answer)])
 
     def _answer(self, messages: Sequence[BaseMessage]) -> AIMessage:
         said = next((m.text for m in reversed(messages) if isinstance(m, HumanMessage) and not is_marked(m)), "")
@@ -85,6 +89,13 @@ class OfflineModel(BaseChatModel):
                 content="没有找到要忘记的记忆。" if chinese else "I found no memory of that, so nothing was forgotten."
             )
         return AIMessage(content=result.text.split("\n<memory_context>")[0])
+
+
+def _told(messages: Sequence[BaseMessage]) -> list[str]:
+    """The reminders and results that came since the last answer, in words for the user."""
+    last = max((n for n, m in enumerate(messages) if isinstance(m, AIMessage) and not m.tool_calls), default=-1)
+    notices = [m.text for m in messages[last + 1 :] if "task" in mark_of(m)]
+    return [html.unescape(text.removeprefix("<notice>").removesuffix("</notice>")) for text in notices]
 
 
 def _wish(patterns: Sequence[re.Pattern[str]], said: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -220,10 +219,6 @@ class Tasks:
         }
         with self._database.read() as connection:
             return [_task(row) for row in connection.execute(OF, values)]
-
-    def list(self, identity: Identity) -> builtins.list[Task]:
-        """See `contract.Tasks.list`."""
-        return self.of(identity)
 
     def _move(self, identity: Identity, task_id: str, status: TaskStatus, result: str | None = None) -> Task:
         with self._database.write() as connection:

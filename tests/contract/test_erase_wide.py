@@ -31,7 +31,7 @@ def told(store: MemoryStore, identity: Identity, thread_id: str = "t1") -> list[
 
 def everything_of(store: MemoryStore, *identities: Identity) -> list[Any]:
     return [
-        (store.records(each), store.transcripts.threads(each), store.tasks.list(each), store.recall(each, "Xylophon"))
+        (store.records(each), store.transcripts.threads(each), store.tasks.of(each), store.recall(each, "Xylophon"))
         for each in identities
     ]
 
@@ -156,7 +156,7 @@ def test_of_an_erased_user_nothing_is_left(
     }
     assert checkpoints.deleted == ["t1", "t2", "t3"]
     assert b"Xylophon" not in stored_bytes()
-    assert (store.records(ana), store.transcripts.threads(ana), store.tasks.list(ana)) == ([], [], [])
+    assert (store.records(ana), store.transcripts.threads(ana), store.tasks.of(ana)) == ([], [], [])
     assert everything_of(store, ben) == bens
     assert all(finding.ok for finding in store.doctor())
 

@@ -30,7 +30,7 @@ def test_a_new_task_is_scheduled_and_listed(store: MemoryStore, ana: Identity) -
     assert task.due_at is not None
     assert task.due_at.isoformat() == "2026-05-08T09:00:00+08:00"
     newer = store.tasks.create(ana, "tell me when it is built")
-    assert store.tasks.list(ana) == [newer, task]
+    assert store.tasks.of(ana) == [newer, task]
 
 
 def test_the_same_key_returns_the_task_that_exists(store: MemoryStore, ana: Identity, ben: Identity) -> None:
@@ -38,7 +38,7 @@ def test_the_same_key_returns_the_task_that_exists(store: MemoryStore, ana: Iden
     started = store.tasks.start(ana, first.id)
     assert store.tasks.create(ana, "check again", key="k") == started
     assert store.tasks.create(ben, "check", key="k").id != first.id
-    assert store.tasks.list(ana) == [started]
+    assert store.tasks.of(ana) == [started]
 
 
 Move = Callable[[MemoryStore, Identity, str], object]
@@ -317,7 +317,7 @@ def test_only_its_user_sees_and_moves_a_task(
 ) -> None:
     task = store.tasks.create(ana, "mine", due_at=NOON)
     for other in (ben, stranger):
-        assert store.tasks.of(other) == store.tasks.list(other) == []
+        assert store.tasks.of(other) == []
         assert store.tasks.due(other, None, NOON) == store.tasks.claim(other, "t9", NOON) == []
         store.tasks.confirm(other, "t9", [task.id])
         for move in MOVES.values():
@@ -332,7 +332,7 @@ def test_a_task_in_another_users_thread_is_refused(store: MemoryStore, ana: Iden
     store.transcripts.bind(ana, "t1")
     with pytest.raises(AccessDenied):
         store.tasks.create(ben, "spam", thread_id="t1")
-    assert store.tasks.list(ben) == []
+    assert store.tasks.of(ben) == []
 
 
 def test_a_task_needs_a_text_and_an_aware_time(store: MemoryStore, ana: Identity) -> None:
@@ -340,7 +340,7 @@ def test_a_task_needs_a_text_and_an_aware_time(store: MemoryStore, ana: Identity
         store.tasks.create(ana, " ")
     with pytest.raises(UsageError, match="due_at has no time zone"):
         store.tasks.create(ana, "check", due_at=NOON.replace(tzinfo=None))
-    assert store.tasks.list(ana) == []
+    assert store.tasks.of(ana) == []
 
 
 # --- erasure

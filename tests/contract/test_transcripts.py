@@ -235,7 +235,7 @@ def test_an_erased_thread_is_gone_with_all_that_it_left(store: MemoryStore, ana:
     }
     assert store.transcripts.read(ana, "t1") == []
     assert store.artifacts.get(ana, artifact) is None
-    assert store.tasks.list(ana) == [elsewhere]
+    assert store.tasks.of(ana) == [elsewhere]
     assert store.inbox.pending(ana, "t1") == []
     assert [info.thread_id for info in store.transcripts.threads(ana)] == ["t2"]
     assert store.transcripts.append(ana, messages) == 0

@@ -297,7 +297,7 @@ def test_what_a_tool_returns_is_not_the_users_word(home: Home, ana: Identity, so
     result = ToolMessage(text, tool_call_id="c1", name="web", additional_kwargs={"source": source} if source else {})
     agent.invoke({"messages": [HumanMessage("Look."), calling("web"), result]}, at("a"), context=ana)
     assert store.records(ana, statuses=("active", "contested", "pending")) == []
-    assert store.tasks.list(ana) == []
+    assert store.tasks.of(ana) == []
 
 
 def test_a_secret_is_neither_learnt_nor_told(home: Home, ana: Identity) -> None:
@@ -310,7 +310,7 @@ def test_a_secret_is_neither_learnt_nor_told(home: Home, ana: Identity) -> None:
     assert secret not in json.dumps(events)
     assert receipts and secret not in str([store.receipt(ana, each) for each in receipts])
     assert store.records(ana, statuses=("active", "pending", "rejected")) == []
-    assert store.tasks.list(ana) == []
+    assert store.tasks.of(ana) == []
 
 
 # ------------------------------------------------------------------------------------------------------------- erasure

@@ -170,7 +170,7 @@ def test_a_reminder_becomes_one_task_and_no_record(store: MemoryStore, ana: Iden
     thread.state.pop("flushed_to")
     thread.extract()
     assert thread.outcomes() == [("refused", "became-task")]
-    [task] = store.tasks.list(ana)
+    [task] = store.tasks.of(ana)
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
     assert (task.text, task.due_at) == ("Check the migration", tomorrow)
     assert known(store, ana, statuses=ALL) == []

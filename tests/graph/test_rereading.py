@@ -133,7 +133,7 @@ def test_a_dry_run_writes_nothing(store: MemoryStore, ana: Identity) -> None:
     store.transcripts.append(ana, conversation(*LIFE, "Remind me tomorrow at 9 to call Bob."))
     tried = read(store, ana, dry_run=True)
     assert tried.learnt > 0
-    assert (everything(store, ana), store.tasks.list(ana)) == ([], [])
+    assert (everything(store, ana), store.tasks.of(ana)) == ([], [])
     read(store, ana)
     assert known(store, ana) == sorted([*NOW, "The user works at Acme."])
 
@@ -145,7 +145,7 @@ def test_a_reminder_of_long_ago_is_over_and_one_to_come_is_set_once(store: Memor
     for tokens in (1, 6_000, 1):
         read(store, ana, again=True, window_tokens=tokens)
         read(store, ana, "t2", again=True, window_tokens=tokens)
-    assert [task.due_at.year for task in store.tasks.list(ana) if task.due_at] == [2099]
+    assert [task.due_at.year for task in store.tasks.of(ana) if task.due_at] == [2099]
 
 
 def test_a_thread_whose_memory_is_off_and_a_user_who_does_not_consent_teach_nothing(

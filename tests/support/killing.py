@@ -227,7 +227,7 @@ def left(home: Path) -> dict[str, Any]:
                 sorted([decision.outcome, decision.rule, list(decision.evidence)] for decision in receipt.decisions)
                 for receipt in receipts.values()
             ),
-            "tasks": [[task.text, str(task.due_at)] for task in store.tasks.list(ANA)],
+            "tasks": [[task.text, str(task.due_at)] for task in store.tasks.of(ANA)],
             "jobs": [[job.kind, job.status] for job in store.jobs.of(ANA)],
             "said": [[line.source, line.text] for line in said],
             "seen": next((number for number, line in enumerate(said, 1) if line.message_id == flushed), 0),

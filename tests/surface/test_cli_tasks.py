@@ -76,6 +76,17 @@ def test_a_due_time_is_changed(tmp_path: Path) -> None:
     assert never["due_at"] is None
 
 
+def test_what_is_due_is_said_in_the_next_chat_whatever_its_thread(tmp_path: Path) -> None:
+    (task,) = run_json(tmp_path, "--add", "检查迁移", "--due", "2020-05-08T09:00")
+    said = [
+        CliRunner().invoke(app, ["chat", "Hello.", "--thread", thread, "--home", str(tmp_path), "--user", "ana"]).stdout
+        for thread in ("monday", "monday", "tuesday")
+    ]
+    assert ["提醒，时间 2020-05-08 09:00 UTC+08:00：检查迁移" in each for each in said] == [True, False, False]
+    (told,) = run_json(tmp_path)
+    assert (told["id"], told["status"], told["told_at"] is None) == (task["id"], "scheduled", False)
+
+
 def test_what_is_wrong_is_named_with_the_remedy(tmp_path: Path) -> None:
     assert "'soonish' not understood" in refused(tmp_path, "--add", "check", "--due", "soonish")
     assert "--add TEXT, or --reschedule ID" in refused(tmp_path, "--due", "tomorrow")

@@ -54,7 +54,7 @@ def version_of(path: Path) -> int:
 def test_an_older_file_is_migrated_and_copied_first(file: Path, ana: Identity, version: int) -> None:
     old_file(file, version, TASK)
     with SqliteStore(file, embedder="none") as store:
-        assert [task.text for task in store.tasks.list(ana)] == ["buy tea"]
+        assert [task.text for task in store.tasks.of(ana)] == ["buy tea"]
         assert all(finding.ok for finding in store.doctor())
         assert f"memory.db.v{version}.bak, is kept until" in store.doctor()[0].detail
     assert version_of(file) == NEWEST

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from everthread import Authority, Record, Scope
+from everthread.nodes.arrivals import notice
 from everthread.nodes.block import render
 from everthread.nodes.reason import OfflineModel, memory_tools
 from everthread.stores.record import Provenance
@@ -36,6 +37,23 @@ def test_it_answers_with_source_and_date() -> None:
 def test_it_says_so_when_it_knows_nothing() -> None:
     assert OfflineModel().invoke([HumanMessage("What do I drink?", id="h")]).text.startswith("I have no memory")
     assert OfflineModel().invoke([HumanMessage("我喝什么？", id="h")]).text.startswith("我没有相关的记忆")
+
+
+def test_it_says_what_is_due_once() -> None:
+    said = HumanMessage("Hello.", id="h")
+    due = notice("Reminder, due 9:00: call <Ben>", "task_1", task="task_1")
+    reply = OfflineModel().invoke([said, due])
+    assert reply.text.splitlines()[-1] == "Reminder, due 9:00: call <Ben>"
+    assert "call <Ben>" not in OfflineModel().invoke([said, due, reply, said]).text
+
+
+def test_a_notice_behind_a_tools_result_does_not_make_it_call_again() -> None:
+    model = OfflineModel().bind_tools(memory_tools())
+    said = HumanMessage("Remember that I drink tea.", id="h")
+    call = model.invoke([said])
+    result = ToolMessage("created mem_1", tool_call_id=call.tool_calls[0]["id"], name="memory_save", id="t")
+    reply = model.invoke([said, call, result, notice("It is built.", "task_1", task="task_1")])
+    assert (reply.tool_calls, reply.text) == ([], "created mem_1\nIt is built.")
 
 
 def test_remember_calls_memory_save() -> None:
