@@ -18,6 +18,8 @@ from langgraph.runtime import Runtime, get_runtime
 from everthread.graphs.gate import MemoryGraph
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, Track, memory_tools
 from everthread.nodes.compact import Summariser, Tracker
+from everthread.nodes.compact.budget import Counter
+from everthread.nodes.eviction import LIMIT, PREVIEW
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import When
 from everthread.nodes.reason import ContextProvider, OfflineModel, artifact_read, calls_tools, overflowed, tool_node
@@ -43,6 +45,9 @@ def create_memory_agent(
     tracker: Tracker | None = None,
     max_tokens: int | None = None,
     keep_tokens: int | None = None,
+    counter: Counter | None = None,
+    evict_over: int = LIMIT,
+    preview: int = PREVIEW,
     providers: Sequence[ContextProvider] = (),
     trusted_tools: frozenset[str] = frozenset(),
     exclude_external: bool = False,
@@ -60,7 +65,10 @@ def create_memory_agent(
     `when`: whether extraction is `inline` or a `job` for a `Worker`; None is a job for an extractor that calls a model,
     so that no reply waits for it (R117).
     `max_tokens`: what one request may take before the older part of the thread is compacted; `keep_tokens`: how much of
-    its end stays verbatim then, half of `max_tokens` when None.
+    its end stays verbatim then, half of `max_tokens` when None. `counter`: the model's exact count of tokens, as in
+    `Reason`; an estimate when None.
+    `evict_over`: characters from which on a tool's result leaves the thread for the artifacts; `preview`: how many of
+    its head, and of its tail, stay.
     `providers`: other sources of context (an external memory service, a house rule), asked before each call of the
     model and told after it, in order.
     `trusted_tools`: the tools whose results may settle something; `exclude_external`: a thread that takes in content of
@@ -83,6 +91,7 @@ def create_memory_agent(
     )
     keep_tokens = keep_tokens or reason.max_tokens // 2
     track, consolidate = Track(tracker), Consolidate(extractor, trusted_tools=trusted_tools, when=when)
+    cutting: Any = {"keep_tokens": keep_tokens, "counter": reason.counter}
     learning: Any = {"trusted_tools": trusted_tools, "exclude_external": exclude_external, "when": when}
 
     def before_model(state: MemoryState) -> Literal["flush", "reason"]:
@@ -105,9 +114,9 @@ def create_memory_agent(
     graph.add_node("restore", Restore(instructions))
     graph.add_node("retrieve", retrieve or (Retrieve.nothing() if recall == "on_demand" else Retrieve()))
     graph.add_node("reason", reason)
-    graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)]))
-    graph.add_node("flush", Flush(extractor, keep_tokens=keep_tokens, **learning))
-    graph.add_node("compact", Compact(summariser, tracker=tracker, keep_tokens=keep_tokens))
+    graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)], evict_over, preview))
+    graph.add_node("flush", Flush(extractor, **cutting, **learning))
+    graph.add_node("compact", Compact(summariser, tracker=tracker, **cutting))
     graph.add_node("extract", Extract(extractor, **learning))
     graph.add_node("track", track)
     graph.add_node("consolidate", consolidate)

@@ -22,7 +22,10 @@ from langgraph.types import Command
 from everthread.errors import UsageError
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Restore, Retrieve, Track, memory_tools
 from everthread.nodes.compact import Summariser, Tracker
-from everthread.nodes.compact.budget import fits
+from everthread.nodes.compact.budget import Counter, counter_of, fits
+from everthread.nodes.compact.cut import unread
+from everthread.nodes.compact.fit import within
+from everthread.nodes.eviction import LIMIT, PREVIEW
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import When
 from everthread.nodes.models import is_overflow
@@ -31,9 +34,10 @@ from everthread.nodes.reason import ContextProvider, artifact_read
 from everthread.nodes.reason.chain import note_answer
 from everthread.nodes.reason.node import checked_place, limit_of, tool_tokens
 from everthread.nodes.reason.providers import Provided, asked_before, checked_providers, told_after, tools_of
-from everthread.nodes.reason.request import Assembled, Place, assemble, joined, with_provided
+from everthread.nodes.reason.request import Assembled, Place, assemble, with_provided
 from everthread.nodes.reason.tools import akept, kept
 from everthread.nodes.restore import ProjectInstructions
+from everthread.nodes.sendable import joined
 from everthread.nodes.state import MARK, Channels, MemoryState, MemoryUpdate
 from everthread.stores.text import estimate_tokens
 
@@ -69,7 +73,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     with settings of yours. `extractor`, `summariser`, `tracker`: rules without a model by default. `when`: whether
     extraction is `inline` or a `job` for a worker, as in `Extract`. `max_tokens`: what a request may take before the
     older part leaves the model's view; three quarters of the model's own limit when it tells one. `keep_tokens`: how
-    much of the end stays verbatim then; half of `max_tokens` when None. `trusted_tools`: the tools whose results may
+    much of the end stays verbatim then; half of `max_tokens` when None. `counter`, `evict_over` and `preview`: as in
+    `create_memory_agent`. `trusted_tools`: the tools whose results may
     settle something. `deliver=False` is for a sub-agent: inputs and notices are left to the outermost graph (R305).
     `providers`: other sources of context, asked before each call of the model and told after it. `memory_at`: where the
     memory block stands. `markers`: whether the model is asked to cite it. Both as in `Reason`.
@@ -92,6 +97,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         tracker: Tracker | None = None,
         max_tokens: int | None = None,
         keep_tokens: int | None = None,
+        counter: Counter | None = None,
+        evict_over: int = LIMIT,
+        preview: int = PREVIEW,
         trusted_tools: frozenset[str] = frozenset(),
         exclude_external: bool = False,
         deliver: bool = True,
@@ -111,6 +119,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         self.tracker = tracker
         self.max_tokens = max_tokens
         self.keep_tokens = keep_tokens
+        self.counter = counter
+        self._eviction: Any = {"evict_over": evict_over, "preview": preview}
         self.trusted_tools = trusted_tools
         self.exclude_external = exclude_external
         self.when = when
@@ -145,13 +155,13 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
         """Called by the agent around each tool: of an oversized result the thread keeps head, tail and path."""
-        return kept(request, handler, deliver=self.restore.deliver)
+        return kept(request, handler, deliver=self.restore.deliver, **self._eviction)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
     ) -> ToolResult:
         """`wrap_tool_call` for asyncio."""
-        return await akept(request, handler, deliver=self.restore.deliver)
+        return await akept(request, handler, deliver=self.restore.deliver, **self._eviction)
 
     def after_model(self, state: MemoryAgentState, runtime: Runtime[Any]) -> MemoryUpdate | None:
         """Called by the agent after each reply: learns once it is final, before any `after_agent` hook could raise."""
@@ -181,12 +191,13 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         stored = view_of(asked.state)
         changed: MemoryUpdate = {}
         shown = self._assembled(asked, stored, runtime)
-        if not fits(shown.messages, limit - self._tool_tokens(asked)):
-            changed = yield from self._compacted(stored, runtime, limit)
+        counter, room = self.counter or counter_of(asked.model), limit - self._tool_tokens(asked)
+        if not fits(shown.messages, room, counter):
+            changed = yield from self._compacted(stored, runtime, limit, counter)
             shown = self._assembled(asked, with_update(stored, changed), runtime)
         given = yield from asked_before(self.providers, shown.messages, runtime)
         call = call.offering(given, self.providers)
-        messages = with_provided(shown.messages, given)
+        messages = with_provided(within(shown.messages, room, unread(stored["messages"]), counter), given)
         try:
             response = yield Ask(cast(Any, call), messages)
         except Exception as error:
@@ -194,7 +205,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
                 raise
             stored = with_update(stored, changed)
             announce(runtime, "middleware", "overflow", reason=str(error)[:200])
-            again = yield from self._compacted(overflowing(stored), runtime, limit)
+            again = yield from self._compacted(overflowing(stored), runtime, limit, counter)
             if "window" not in again:
                 raise
             changed = {**changed, **again}
@@ -208,18 +219,20 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     def _assembled(self, asked: ModelRequest[Any], state: MemoryState, runtime: Runtime[Any]) -> Assembled:
         return assembled(asked, state, runtime, memory_at=self.memory_at, markers=self.markers)
 
-    def _compacted(self, state: MemoryState, runtime: Runtime[Any], limit: int) -> Generator[Ask, Any, MemoryUpdate]:
+    def _compacted(
+        self, state: MemoryState, runtime: Runtime[Any], limit: int, counter: Counter | None
+    ) -> Generator[Ask, Any, MemoryUpdate]:
         """Flush, then compact; both decide by the same state."""
-        keep = self.keep_tokens or limit // 2
+        cutting: Any = {"keep_tokens": self.keep_tokens or limit // 2, "counter": counter}
         flush = Flush(
             self.extractor,
             trusted_tools=self.trusted_tools,
             exclude_external=self.exclude_external,
-            keep_tokens=keep,
             when=self.when,
+            **cutting,
         )
         flushed = yield from flush.steps(state, runtime)
-        compacted = yield from Compact(self.summariser, tracker=self.tracker, keep_tokens=keep).steps(state, runtime)
+        compacted = yield from Compact(self.summariser, tracker=self.tracker, **cutting).steps(state, runtime)
         return {**cast(MemoryUpdate, flushed), **cast(MemoryUpdate, compacted)}
 
     def _ended(self, state: MemoryState, runtime: Runtime[Any]) -> Generator[Ask, Any, MemoryUpdate | None]:

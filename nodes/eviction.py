@@ -15,14 +15,30 @@ from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity
 from everthread.stores.messages import text_of
 
-__all__ = ["EVICTED", "LIMIT", "PREVIEW", "Eviction", "evict", "is_evicted", "is_oversized", "shortened", "whole"]
+__all__ = [
+    "EVICTED",
+    "LIMIT",
+    "PREVIEW",
+    "Eviction",
+    "evict",
+    "is_evicted",
+    "is_oversized",
+    "pointed",
+    "shortened",
+    "text_in",
+    "whole",
+    "whole_id",
+]
 
 LIMIT = 30_000
-"""Characters from which on a result is evicted."""
+"""Characters from which on a result is evicted, unless told otherwise; for models with much room 80,000 is usual (R65,
+R67)."""
 PREVIEW = 2_000
 """Characters of its head, and of its tail, that stay."""
 EVICTED = "everthread_evicted"
 """Key in `additional_kwargs` of a shortened result: the artifact's id and how many characters the whole has."""
+POINTED = 200
+"""Characters of a consumed result that stay when it shrinks to a pointer."""
 READERS = frozenset({"artifact_read"})
 """Tools that read an evicted text: evicting what they return would never end."""
 
@@ -55,7 +71,7 @@ def evict(
     if not is_oversized(message, limit):
         return Eviction(message)
     try:
-        artifact = store.artifacts.put(identity, "tool_result", _text(message), thread_id=thread_id)
+        artifact = store.artifacts.put(identity, "tool_result", text_in(message), thread_id=thread_id)
     except StoreError as error:
         return Eviction(message, failed=str(error))
     return Eviction(shortened(message, artifact, preview), artifact)
@@ -63,15 +79,16 @@ def evict(
 
 def is_oversized(message: ToolMessage, limit: int = LIMIT) -> bool:
     """Whether the result has to be evicted: too long, not evicted before, and no evicted text read back."""
-    return message.name not in READERS and not is_evicted(message) and len(_text(message)) > limit
+    return message.name not in READERS and not is_evicted(message) and len(text_in(message)) > limit
 
 
 def is_evicted(message: ToolMessage) -> bool:
     """Whether only the head and the tail of the result are left in the message."""
-    return _whole_id(message) is not None
+    return whole_id(message) is not None
 
 
-def _whole_id(message: ToolMessage) -> str | None:
+def whole_id(message: ToolMessage) -> str | None:
+    """Id of the artifact that has the whole of an evicted result; None when it was not evicted."""
     mark = message.additional_kwargs.get(EVICTED)
     artifact = mark.get("artifact") if isinstance(mark, dict) else None
     return artifact if isinstance(artifact, str) else None  # a tool may put anything there
@@ -79,7 +96,7 @@ def _whole_id(message: ToolMessage) -> str | None:
 
 def shortened(message: ToolMessage, artifact: str, preview: int = PREVIEW) -> ToolMessage:
     """The same message with head and tail of its text and the path to the whole; pictures and files in it stay."""
-    text = _text(message)
+    text = text_in(message)
     preview = min(preview, len(text) // 4)  # a preview is never the whole
     shown = (
         f"{text[:preview]}\n\n"
@@ -95,10 +112,17 @@ def shortened(message: ToolMessage, artifact: str, preview: int = PREVIEW) -> To
     )
 
 
+def pointed(message: ToolMessage, artifact: str) -> ToolMessage:
+    """A result that the model has read, with the beginning of its text and the path to the whole (R66)."""
+    text = text_in(message)
+    shown = f"{text[:POINTED]}\n[a result of {len(text)} characters, read before; the whole is kept as {artifact}]"
+    return message.model_copy(update={"content": _with_text(message.content, shown)})
+
+
 def whole(message: ToolMessage, identity: Identity, store: MemoryStore) -> ToolMessage:
     """The message as the tool returned it, for the transcript (R42); as it is when it was not evicted, or when the
     whole text has been erased since."""
-    kept_as = _whole_id(message)
+    kept_as = whole_id(message)
     artifact = store.artifacts.get(identity, kept_as) if kept_as else None
     if artifact is None:
         return message
@@ -106,7 +130,8 @@ def whole(message: ToolMessage, identity: Identity, store: MemoryStore) -> ToolM
     return message.model_copy(update={"content": _with_text(message.content, artifact.text), "additional_kwargs": kept})
 
 
-def _text(message: ToolMessage) -> str:
+def text_in(message: ToolMessage) -> str:
+    """The text of a result, without its pictures and files."""
     if isinstance(message.content, str):
         return message.content
     return text_of([part for part in message.content if _is_text(part)])

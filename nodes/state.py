@@ -8,12 +8,15 @@ where the model's view of them starts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph.channels import DeltaChannel
 from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
+
+from everthread.nodes.eviction import pointed
 
 __all__ = [
     "MARK",
@@ -69,6 +72,9 @@ class Window(TypedDict, total=False):
     """What wrote the summary, with its version."""
     compacted_at: str
     """Id of the newest message when the cut last moved: without a newer one it does not move again."""
+    shrunk: dict[str, str]
+    """By message id the artifact that has the whole of a result of which only the beginning is shown, since the model
+    has read it (R66)."""
     overflow: str
     """Id of the last message of a request that the provider found too long: compact, then try once more."""
 
@@ -117,13 +123,32 @@ def with_receipt(state: MemoryState, receipt_id: str | None) -> list[str]:
 
 
 def visible(state: MemoryState) -> list[AnyMessage]:
-    """The messages from the window's cut on: what the model sees verbatim, in order."""
-    messages = state.get("messages", [])
-    cut = state.get("window", {}).get("cut")
-    if cut is None:
-        return list(messages)
-    start = next((n for n, message in enumerate(messages) if message.id == cut), 0)
-    return list(messages[start:])
+    """The messages from the window's cut on: what the model sees, in order; results that were shrunk as they are shown.
+
+    A result that came after its call had left the window brings the view back to that call, until the model has read
+    it."""
+    messages, window = state.get("messages", []), state.get("window", {})
+    cut, shrunk = window.get("cut"), window.get("shrunk", {})
+    start = next((n for n, message in enumerate(messages) if message.id == cut), 0) if cut else 0
+    start = min([start, *_calls_of_unread(messages)]) if start else 0
+    return [
+        pointed(message, shrunk[message.id]) if message.id in shrunk and isinstance(message, ToolMessage) else message
+        for message in messages[start:]
+    ]
+
+
+def _calls_of_unread(messages: Sequence[AnyMessage]) -> Iterator[int]:
+    """Positions of the calls whose results came since the model spoke last."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if isinstance(message, AIMessage):
+            return
+        if isinstance(message, ToolMessage):
+            yield next((n for n in range(place - 1, -1, -1) if _makes(messages[n], message.tool_call_id)), place)
+
+
+def _makes(message: AnyMessage, call_id: str) -> bool:
+    return isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls)
 
 
 def is_marked(message: BaseMessage) -> bool:

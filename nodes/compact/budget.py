@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from everthread.stores.text import estimate_tokens, most_tokens
 
-__all__ = ["Counter", "count_tokens", "fits"]
+__all__ = ["Counter", "count_tokens", "counter_of", "fits"]
 
 Counter = Callable[[Sequence[BaseMessage]], int]
 """Counts the tokens of messages, such as a model's own `get_num_tokens_from_messages`."""
@@ -37,8 +38,22 @@ def count_tokens(messages: Sequence[BaseMessage], counter: Counter | None = None
     return sum(_size(message, estimate_tokens) for message in messages)
 
 
-def fits(messages: Sequence[BaseMessage], limit: int) -> bool:
-    """Whether the estimate for `messages` is at most `limit`. What is far below it is told from its length alone."""
+def counter_of(model: BaseChatModel) -> Counter | None:
+    """The model's own count, when its host gave it an encoder (`custom_get_token_ids`); else None.
+
+    A model's `get_num_tokens_from_messages` is not asked: that of some calls their service, that of others downloads a
+    vocabulary. A host that knows better passes it as `counter`."""
+    encode = model.custom_get_token_ids
+    if encode is None:
+        return None
+    return lambda messages: sum(_size(message, lambda text: len(encode(text))) for message in messages)
+
+
+def fits(messages: Sequence[BaseMessage], limit: int, counter: Counter | None = None) -> bool:
+    """Whether `messages` take at most `limit` tokens. By the estimate, what is far below it is told from its length
+    alone."""
+    if counter is not None:
+        return counter(messages) <= limit
     return sum(_size(message, most_tokens) for message in messages) <= limit or count_tokens(messages) <= limit
 
 

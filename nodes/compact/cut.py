@@ -2,45 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
 from everthread.nodes.compact.budget import Counter, count_tokens
+from everthread.nodes.eviction import pointed, text_in
 from everthread.nodes.state import MemoryState, is_marked, visible
 
-__all__ = ["KEEP_TOKENS", "Leaving", "leaving", "safe_cut"]
+__all__ = ["KEEP_TOKENS", "Leaving", "leaving", "safe_cut", "unread", "whole_starts"]
 
 KEEP_TOKENS = 20_000
 """Tokens of the newest messages that stay verbatim, unless told otherwise."""
 
 
+SHRINKS = 1_000
+"""Characters from which on a result that the model has read is shrunk to a pointer."""
+SOME_ARTIFACT = "sha256:" + 64 * "0"
+"""As long as the id that a shrunk result will name."""
+
+
 class Leaving(NamedTuple):
-    """A thread's visible messages, divided by a cut; neither side is empty."""
+    """A thread's visible messages, divided by a cut."""
 
     prefix: list[AnyMessage]
-    """What leaves the window, oldest first."""
+    """What leaves the window, oldest first; empty when it is enough to shrink."""
     tail: list[AnyMessage]
-    """What stays verbatim."""
+    """What stays."""
+    shrinking: list[ToolMessage]
+    """Results in the tail of which only the beginning is shown from now on."""
 
 
 def leaving(state: MemoryState, keep_tokens: int, counter: Counter | None = None) -> Leaving | None:
     """What would leave the window now, or None when nothing would.
 
-    After an overflow at most half of what was visible stays: the provider has shown that our count was too low. Since
-    the last compaction something must have been said: without new content the window does not move again.
+    Results that the model has read shrink first, the oldest before the others, until what is visible takes at most
+    `keep_tokens` (R66); only what is still too much is cut. After an overflow at most half of what was visible stays:
+    the provider has shown that our count was too low. Since the last compaction something must have been said: without
+    new content the window does not move again.
     """
     messages = visible(state)
     window = state.get("window", {})
     newest = messages[-1].id if messages else None
     if newest is not None and window.get("compacted_at") == newest:
         return None
+    sizes = [count_tokens([message], counter) for message in messages]
     if newest is not None and window.get("overflow") == newest:
-        keep_tokens = min(keep_tokens, count_tokens(messages, counter) // 2)
-    cut = safe_cut(messages, keep_tokens, counter)
-    return Leaving(messages[:cut], messages[cut:]) if cut else None
+        keep_tokens = min(keep_tokens, sum(sizes) // 2)
+    shrinking: dict[int, ToolMessage] = {}
+    for index, result in _consumed(messages):
+        if sum(sizes) <= keep_tokens:
+            break
+        if result.id not in window.get("shrunk", {}):
+            shrinking[index] = result
+            sizes[index] = count_tokens([pointed(result, SOME_ARTIFACT)], counter)
+    cut = _cut(messages, sizes, keep_tokens)
+    staying = [result for index, result in shrinking.items() if index >= cut]
+    return Leaving(messages[:cut], messages[cut:], staying) if cut or staying else None
+
+
+def _consumed(messages: Sequence[BaseMessage]) -> Iterator[tuple[int, ToolMessage]]:
+    """The long results that the model has read, with their positions, the oldest first. One that a tool of ours gave
+    is short, and stands for what it refers to."""
+    read = _read_up_to(messages)
+    for index, message in enumerate(messages[:read]):
+        if isinstance(message, ToolMessage) and not is_marked(message) and len(text_in(message)) >= SHRINKS:
+            yield index, message
 
 
 def safe_cut(messages: Sequence[BaseMessage], keep_tokens: int, counter: Counter | None = None) -> int:
@@ -50,7 +79,12 @@ def safe_cut(messages: Sequence[BaseMessage], keep_tokens: int, counter: Counter
     yet (R66), and a tool call and its results stay on one side, parallel calls included (R55). The tail starts at
     a user's message, unless that would leave out more than half of what could have been kept.
     """
-    sizes = [*accumulate(count_tokens([message], counter) for message in reversed(messages))][::-1]
+    return _cut(messages, [count_tokens([message], counter) for message in messages], keep_tokens)
+
+
+def _cut(messages: Sequence[BaseMessage], each: Sequence[int], keep_tokens: int) -> int:
+    """`safe_cut`, given the tokens of each message."""
+    sizes = [*accumulate(reversed(each))][::-1]
     starts = _safe_starts(messages)
     if not starts or sizes[0] <= keep_tokens:
         return 0
@@ -64,16 +98,31 @@ def safe_cut(messages: Sequence[BaseMessage], keep_tokens: int, counter: Counter
 
 
 def _safe_starts(messages: Sequence[BaseMessage]) -> list[int]:
-    """Every index, in order, at which the tail may start: all results from there on have their calls there too."""
+    """Every index, in order, at which the tail may start: what the model has not read is behind it."""
+    read = _read_up_to(messages)
+    return [start for start in whole_starts(messages) if start <= read + 1]
+
+
+def whole_starts(messages: Sequence[BaseMessage]) -> list[int]:
+    """Every index but 0, in order, from which on all results have their calls."""
     needs = _needs(messages)
-    read = max((index for index, message in enumerate(messages) if isinstance(message, AIMessage)), default=-1)
     starts = []
     first_needed = len(messages)
     for index in range(len(messages) - 1, 0, -1):
         first_needed = min(first_needed, needs[index])
-        if index <= first_needed and index <= read + 1:
+        if index <= first_needed:
             starts.append(index)
     return starts[::-1]
+
+
+def unread(messages: Sequence[BaseMessage]) -> set[str]:
+    """Ids of the messages that the model has not read yet."""
+    return {message.id for message in messages[_read_up_to(messages) + 1 :] if message.id}
+
+
+def _read_up_to(messages: Sequence[BaseMessage]) -> int:
+    """Position of the last message that the model wrote: it has read what stands before it. -1 when there is none."""
+    return max((index for index, message in enumerate(messages) if isinstance(message, AIMessage)), default=-1)
 
 
 def _needs(messages: Sequence[BaseMessage]) -> list[int]:

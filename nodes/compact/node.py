@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 from langchain_core.messages import AnyMessage
 from langgraph.runtime import Runtime
 
-from everthread.errors import ModelReplyError
+from everthread.errors import ModelReplyError, StoreError
 from everthread.nodes.compact.budget import Counter, count_tokens
 from everthread.nodes.compact.cut import KEEP_TOKENS, Leaving, leaving
 from everthread.nodes.compact.summary import RuleSummariser, Summariser
 from everthread.nodes.compact.task_state import RuleTracker, Tracker
 from everthread.nodes.compact.track import identified, keep, kept, tracked
+from everthread.nodes.eviction import text_in, whole_id
 from everthread.nodes.node import Node, Steps, announce
-from everthread.nodes.state import MemoryState, Window, visible
+from everthread.nodes.state import MemoryState, MemoryUpdate, Window, visible
 
 __all__ = ["Compact"]
 
@@ -25,8 +26,10 @@ class Compact(Node):
     `summariser`, `tracker`: who writes them; rules without a model by default. `keep_tokens`: how much of the newest
     part stays verbatim. `counter`: a model's own token counter; an estimate by default.
 
-    `messages` is never touched: `window` says where the view starts and what stands for the rest (R46, R72). A summary
-    that fails, is empty or malformed changes nothing, and the turn goes on. StoreError when the texts cannot be kept.
+    `messages` is never touched: `window` says where the view starts and what stands for the rest (R46, R72). Results
+    that the model has read shrink first, to their beginning and the path of the whole (R66); when that is enough,
+    nothing leaves. A summary that fails, is empty or malformed changes nothing, and the turn goes on. StoreError when
+    the texts cannot be kept.
     """
 
     reads_messages = True
@@ -50,6 +53,8 @@ class Compact(Node):
         if divided is None:
             announce(runtime, "compact", "skipped", reason="nothing can leave the window")
             return {}
+        if not divided.prefix:
+            return self._shrunk(state, divided, runtime)
         before = _before(state, divided, runtime)
         try:
             summary = yield from self.summariser.summarise(before.summary, before.messages)
@@ -68,15 +73,45 @@ class Compact(Node):
             "generator": summary.generator,
             "compacted_at": identified(divided.tail[-1]),
         }
+        window = _with_shrunk(window, divided, runtime)
         announce(
             runtime,
             "compact",
             "compacted",
             messages=len(divided.prefix),
-            tokens=[count_tokens(visible(state), self.counter), count_tokens(divided.tail, self.counter)],
+            tokens=self._tokens(state, window),
             **{key: window[key] for key in ("cut", "covers", "generator", "summary", "task_state")},
         )
         return {"window": window}
+
+    def _shrunk(self, state: MemoryState, divided: Leaving, runtime: Runtime[Any]) -> MemoryUpdate:
+        """The update when nothing has to leave."""
+        before = state.get("window", {})
+        window = _with_shrunk({**before, "compacted_at": identified(divided.tail[-1])}, divided, runtime)
+        if window.get("shrunk", {}) == before.get("shrunk", {}):
+            return {}
+        announce(runtime, "compact", "shrunk", results=len(divided.shrinking), tokens=self._tokens(state, window))
+        return {"window": window}
+
+    def _tokens(self, state: MemoryState, window: Window) -> list[int]:
+        """What the model sees verbatim, in tokens: before and now."""
+        after: MemoryState = {**state, "window": window}
+        return [count_tokens(visible(each), self.counter) for each in (state, after)]
+
+
+def _with_shrunk(window: Window, divided: Leaving, runtime: Runtime[Any]) -> Window:
+    """The window with the results that shrink, and without those that have left. One whose text cannot be kept stays as
+    it was."""
+    staying = {message.id for message in divided.tail}
+    shrunk = {id: artifact for id, artifact in window.get("shrunk", {}).items() if id in staying}
+    for result in divided.shrinking:
+        try:
+            artifact = whole_id(result) or keep(runtime, "tool_result", text_in(result))
+        except StoreError as error:
+            announce(runtime, "compact", "shrink-failed", reason=str(error))
+            break
+        shrunk[identified(result)] = artifact
+    return {**window, "shrunk": shrunk} if shrunk or "shrunk" in window else window
 
 
 class _Before(NamedTuple):

@@ -12,7 +12,9 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
 from everthread.errors import UsageError
-from everthread.nodes.compact.budget import fits
+from everthread.nodes.compact.budget import Counter, counter_of, fits
+from everthread.nodes.compact.cut import unread
+from everthread.nodes.compact.fit import within
 from everthread.nodes.models import checked, is_overflow
 from everthread.nodes.node import Ask, Node, Steps, announce
 from everthread.nodes.reason.chain import note_answer
@@ -39,10 +41,12 @@ class Reason(Node):
     """Assembles the request and calls the model.
 
     `max_tokens`: what a request may take, system prompt, tools and memory included; three quarters of the model's own
-    limit when it tells one. `providers`: other sources of context, asked before each call and told after it, in order;
-    what they give is not counted in `max_tokens`. `memory_at`: where the memory block stands, at the end of the
-    system message or before the user's last message. `markers`: whether the model is asked to cite by [m1]; they are
-    not in the reply that is kept, and they are in a stream of its tokens (see `unmarked`).
+    limit when it tells one. What is still longer after a compaction, or without one, goes without its oldest rounds.
+    `counter`: counts the tokens of messages, for a model that has an exact count at hand; its own encoder when it was
+    given one (`custom_get_token_ids`), else an estimate. `providers`: other sources of context, asked before each call
+    and told after it, in order; what they give is not counted in `max_tokens`. `memory_at`: where the memory block
+    stands, at the end of the system message or before the user's last message. `markers`: whether the model is asked to
+    cite by [m1]; they are not in the reply that is kept, and they are in a stream of its tokens (see `unmarked`).
 
     A request that the model's service finds too long is noted in `window.overflow`, so that the graph compacts and
     comes back once; a second time for the same last message it raises the service's error. A reply that cannot be used
@@ -62,11 +66,13 @@ class Reason(Node):
         providers: Sequence[ContextProvider] = (),
         memory_at: Place = "system",
         markers: bool = True,
+        counter: Counter | None = None,
     ) -> None:
         self.system_prompt = system_prompt
         self.memory_at = checked_place(memory_at)
         self.markers = markers
         self.max_tokens = max_tokens or limit_of(model)
+        self.counter = counter or counter_of(model)
         self.providers = checked_providers(providers)
         self._model, self._tools = model, list(tools)
         self.tool_tokens = sum(tool_tokens(tool) for tool in (*tools, *tools_of(self.providers)))
@@ -82,8 +88,11 @@ class Reason(Node):
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns the reply in `messages`, or `window` with the overflow noted."""
         asked = self._assembled(state, runtime)
-        messages = asked.messages
-        last = str(messages[-1].id) if messages else ""
+        thread = state.get("messages", [])
+        messages = within(asked.messages, self.max_tokens - self.tool_tokens, unread(thread), self.counter)
+        if len(messages) < len(asked.messages):
+            announce(runtime, "reason", "shortened", left_out=len(asked.messages) - len(messages))
+        last = str(thread[-1].id) if thread else ""
         given = yield from asked_before(self.providers, messages, runtime)
         messages = with_provided(messages, given)
         announce(runtime, "reason", "asking", messages=len(messages))
@@ -121,7 +130,7 @@ class Reason(Node):
     def over_budget(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
         """Whether the next request would take more than `max_tokens`."""
         messages = self._assembled(state, runtime).messages
-        return not fits(messages, self.max_tokens - self.tool_tokens)
+        return not fits(messages, self.max_tokens - self.tool_tokens, self.counter)
 
 
 def overflowed(state: MemoryState) -> bool:

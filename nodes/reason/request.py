@@ -7,17 +7,18 @@ request, and a replay sees the revisions that it saw then.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 
 from everthread.nodes.block import fenced, render
 from everthread.nodes.node import context_of, memory_of, store_of
 from everthread.nodes.reason.providers import Provided
+from everthread.nodes.sendable import joined, sendable
 from everthread.nodes.state import MARK, MemoryState, Reference, is_marked, mark_of, visible
-from everthread.nodes.tool_calls import well_ordered
 from everthread.stores.contract import MemoryStore, Task, TaskStatus
 from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, Record
@@ -114,11 +115,14 @@ def assemble(
         messages.insert(last, HumanMessage(content=block, id="everthread-memory", additional_kwargs=marks))
     said = [*recalled.said, *(each for found in tail for each in found.said)]
     return Assembled(
-        [
-            *([SystemMessage(content=system)] if system else []),
-            *_history(identity, store, state),
-            *well_ordered(messages),
-        ],
+        sendable(
+            [
+                *([SystemMessage(content=system)] if system else []),
+                *_standing(state),
+                *_history(identity, store, state),
+                *messages,
+            ]
+        ),
         tuple(dict.fromkeys((record.id, record.revision) for record in records)),
         tuple(dict.fromkeys((each.thread_id, each.message_id) for each in said)),
         numbers,
@@ -154,21 +158,18 @@ def with_provided(messages: Sequence[BaseMessage], given: Provided) -> list[Base
     system = messages[0] if messages and isinstance(messages[0], SystemMessage) else None
     rest = messages[1:] if system else messages
     first = joined(system, SystemMessage(content=given.instructions)) if given.instructions else system
-    return [*([first] if first else []), *given.messages, *rest]
-
-
-def joined(system: SystemMessage | None, ours: SystemMessage) -> SystemMessage:
-    """One system message of two; a host's blocks (with marks for a prompt cache) stay as they are, ours follow."""
-    if system is None:
-        return ours
-    if isinstance(system.content, str):
-        return system.model_copy(update={"content": f"{system.content}\n\n{ours.text}"})
-    return system.model_copy(update={"content": [*system.content, {"type": "text", "text": ours.text}]})
+    return sendable([*([first] if first else []), *given.messages, *rest])
 
 
 def _instructions(identity: Identity, store: MemoryStore, state: MemoryState) -> str:
     text = _artifact(identity, store, state.get("instructions"))
     return fenced("project_instructions", text) if text else ""
+
+
+def _standing(state: MemoryState) -> list[AnyMessage]:
+    """The system messages that a host began the thread with, once they have left the window: they hold all along."""
+    cut = state.get("window", {}).get("cut")
+    return [*takewhile(lambda message: isinstance(message, SystemMessage), state.get("messages", []))] if cut else []
 
 
 def _history(identity: Identity, store: MemoryStore, state: MemoryState) -> list[BaseMessage]:

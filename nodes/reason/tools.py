@@ -1,7 +1,9 @@
 """The tools node: LangGraph's ToolNode, which keeps oversized results out of the thread and tells the model why a
 memory tool did nothing."""
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -12,7 +14,7 @@ from langgraph.types import Command
 
 from everthread.errors import AccessDenied, Conflict, UsageError
 from everthread.nodes.arrivals import arrived_meanwhile
-from everthread.nodes.eviction import evict
+from everthread.nodes.eviction import LIMIT, PREVIEW, evict
 from everthread.nodes.node import announce, identity_of, store_of, thread_of
 from everthread.stores.aside import aside
 
@@ -25,22 +27,45 @@ Result = ToolMessage | Command[Any]
 
 
 @tool
-def artifact_read(path: str, runtime: ToolRuntime[Any, Any], offset: int = 0) -> str:
-    """Read the whole of a tool result that was shortened, by the path (sha256:...) that stands in its place;
-    `offset` is the character to start from."""
+def artifact_read(path: str, runtime: ToolRuntime[Any, Any], line: int = 0, lines: int = 0, offset: int = 0) -> str:
+    """Read the whole of a tool result that was shortened, by the path (sha256:...) that stands in its place.
+
+    `line` is the line to start from, counted from 1, and `lines` how many to read; without them `offset` is the
+    character to start from.
+    """
     artifact = store_of(runtime).artifacts.get(identity_of(runtime), path)
     if artifact is None or artifact.kind != "tool_result":
         return f"There is no kept tool result {path}."
-    page = artifact.text[max(0, offset) : max(0, offset) + PAGE]
-    rest = len(artifact.text) - max(0, offset) - len(page)
-    return page + (f"\n\n[{rest} characters follow; read on with offset={max(0, offset) + PAGE}]" if rest > 0 else "")
+    return _page(artifact.text, max(0, line), max(0, lines), max(0, offset))
 
 
-def tool_node(tools: Sequence[BaseTool]) -> ToolNode:
-    """A ToolNode over `tools`. Of a result over 30,000 characters the thread keeps head, tail and the path of the
-    whole (R64 to R69). Our errors and wrong arguments go back to the model as text; a tool's own error raises.
+def _page(text: str, line: int, lines: int, offset: int) -> str:
+    """At most a page of the text from where it was asked for (R218), and how to read on."""
+    end = len(text)
+    if line or lines:
+        starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        first = max(line, 1) - 1
+        if first >= len(starts):
+            return f"The result has {len(starts)} lines."
+        offset = starts[first]
+        end = starts[first + lines] if lines and first + lines < len(starts) else end
+    page = text[offset : min(offset + PAGE, end)]
+    rest = len(text) - offset - len(page)
+    return page + (f"\n\n[{rest} characters follow; read on with offset={offset + len(page)}]" if rest > 0 else "")
+
+
+def tool_node(tools: Sequence[BaseTool], evict_over: int = LIMIT, preview: int = PREVIEW) -> ToolNode:
+    """A ToolNode over `tools`. Of a result over `evict_over` characters the thread keeps head, tail (`preview`
+    characters each) and the path of the whole (R64 to R69). Our errors and wrong arguments go back to the model as
+    text; a tool's own error raises.
     """
-    return ToolNode(tools, handle_tool_errors=_told, wrap_tool_call=kept, awrap_tool_call=akept)
+    limits: Any = {"evict_over": evict_over, "preview": preview}
+    return ToolNode(
+        tools,
+        handle_tool_errors=_told,
+        wrap_tool_call=partial(kept, **limits),
+        awrap_tool_call=partial(akept, **limits),
+    )
 
 
 # ToolNode reads from this annotation which errors it handles, and cannot read one that is a string: hence no
@@ -52,18 +77,30 @@ def _told(error: ToolInvocationError | AccessDenied | UsageError | Conflict) -> 
     return f"Not done: {error}"
 
 
-def kept(request: ToolCallRequest, execute: Callable[[ToolCallRequest], Result], *, deliver: bool = True) -> Result:
+def kept(
+    request: ToolCallRequest,
+    execute: Callable[[ToolCallRequest], Result],
+    *,
+    deliver: bool = True,
+    evict_over: int = LIMIT,
+    preview: int = PREVIEW,
+) -> Result:
     """Runs a tool; the middle of an oversized result goes to the artifacts, and the rest is returned. What arrived
     meanwhile (notices, steers) stands behind it, before the model is asked again; with `deliver=False` it waits."""
-    return _with_news(request, _evicted(execute(request), request.runtime), deliver)
+    return _with_news(request, _evicted(execute(request), request.runtime, evict_over, preview), deliver)
 
 
 async def akept(
-    request: ToolCallRequest, execute: Callable[[ToolCallRequest], Awaitable[Result]], *, deliver: bool = True
+    request: ToolCallRequest,
+    execute: Callable[[ToolCallRequest], Awaitable[Result]],
+    *,
+    deliver: bool = True,
+    evict_over: int = LIMIT,
+    preview: int = PREVIEW,
 ) -> Result:
     """`kept` for asyncio."""
     result = await execute(request)
-    return await aside(lambda: _with_news(request, _evicted(result, request.runtime), deliver))
+    return await aside(lambda: _with_news(request, _evicted(result, request.runtime, evict_over, preview), deliver))
 
 
 def _with_news(request: ToolCallRequest, result: Result, deliver: bool) -> Result:
@@ -78,10 +115,12 @@ def _with_news(request: ToolCallRequest, result: Result, deliver: bool) -> Resul
     return Command(update={"messages": [result, *news]}) if news else result
 
 
-def _evicted(result: Result, runtime: ToolRuntime[Any, Any]) -> Result:
+def _evicted(result: Result, runtime: ToolRuntime[Any, Any], limit: int, preview: int) -> Result:
     if not isinstance(result, ToolMessage):
         return result
-    eviction = evict(result, identity_of(runtime), store_of(runtime), thread_id=thread_of(runtime))
+    eviction = evict(
+        result, identity_of(runtime), store_of(runtime), thread_id=thread_of(runtime), limit=limit, preview=preview
+    )
     if eviction.artifact or eviction.failed:
         announce(
             runtime,

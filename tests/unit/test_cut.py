@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 
 from everthread.nodes.compact.budget import count_tokens
 from everthread.nodes.compact.cut import leaving, safe_cut
-from everthread.nodes.state import MARK, MemoryState
+from everthread.nodes.state import MARK, MemoryState, visible
 
 
 def call(*ids: str, text: str = "") -> AIMessage:
@@ -161,7 +161,7 @@ def test_what_leaves_the_window_is_counted_from_the_last_cut() -> None:
     state: MemoryState = {"messages": thread(9), "window": {"cut": "m2"}}
     found = leaving(state, 4, one_each)
     assert found is not None
-    assert [[m.id for m in side] for side in found] == [["m2", "m3", "m4", "m5"], ["m6", "m7", "m8"]]
+    assert [[m.id for m in part] for part in found] == [["m2", "m3", "m4", "m5"], ["m6", "m7", "m8"], []]
 
 
 def test_after_an_overflow_at_most_half_stays_although_it_seemed_to_fit() -> None:
@@ -183,3 +183,57 @@ def test_nothing_leaves_when_all_fits_or_when_nothing_new_was_said(window: Any) 
 
 def test_a_state_without_messages_has_nothing_to_leave() -> None:
     assert leaving({}, 10) is None
+
+
+def looked(text: str) -> list[AnyMessage]:
+    """A turn that has read a result, and one whose result is not read yet."""
+    return [
+        HumanMessage("Look.", id="h0"),
+        call("a"),
+        ToolMessage(text, tool_call_id="a", id="read"),
+        AIMessage("I see.", id="a0"),
+        HumanMessage("Again.", id="h1"),
+        call("b"),
+        ToolMessage(text, tool_call_id="b", id="unread"),
+    ]
+
+
+def test_a_result_that_was_read_shrinks_before_anything_is_cut() -> None:
+    found = leaving({"messages": looked("x" * 20_000)}, 7_000)
+    assert found is not None
+    assert ([m.id for m in found.prefix], [m.id for m in found.shrinking]) == ([], ["read"])
+
+
+def test_what_is_cut_does_not_shrink_and_what_is_unread_does_neither() -> None:
+    found = leaving({"messages": looked("x" * 20_000)}, 100)
+    assert found is not None
+    assert ([m.id for m in found.tail][-1], found.shrinking) == ("unread", [])
+    assert [m.id for m in found.prefix][:4] == ["h0", None, "read", "a0"]
+
+
+def test_short_results_and_those_that_have_shrunk_stay() -> None:
+    assert leaving({"messages": looked("x" * 900)}, 600) is None
+    window: Any = {"shrunk": {"read": "sha256:1"}}
+    assert leaving({"messages": looked("x" * 20_000), "window": window}, 7_000) is None
+
+
+def test_a_shrunk_result_shows_its_beginning_and_where_the_whole_is() -> None:
+    shown = visible({"messages": looked("x" * 20_000), "window": {"shrunk": {"read": "sha256:1"}}})
+    assert (
+        shown[2].content == "x" * 200 + "\n[a result of 20000 characters, read before; the whole is kept as sha256:1]"
+    )
+    assert shown[6].content == "x" * 20_000
+
+
+def test_a_late_result_brings_the_view_back_to_its_call_until_it_is_read() -> None:
+    late: list[AnyMessage] = [
+        HumanMessage("Start the build.", id="h0"),
+        call("a"),
+        HumanMessage("And meanwhile?", id="h1"),
+        AIMessage("I wait.", id="a1"),
+        ToolMessage("built", tool_call_id="a", id="late"),
+    ]
+    state: MemoryState = {"messages": late, "window": {"cut": "h1"}}
+    assert visible(state) == late[1:]
+    state["messages"] = [*late, AIMessage("It is built.", id="a2")]
+    assert [message.id for message in visible(state)] == ["h1", "a1", "late", "a2"]
