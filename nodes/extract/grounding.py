@@ -16,7 +16,7 @@ from everthread.nodes.extract.sameness import denies, numbers
 from everthread.nodes.extract.script import simplified
 from everthread.stores.text import query_terms, terms
 
-__all__ = ["FRAME", "GROUNDED", "speaks_of", "stray"]
+__all__ = ["FRAME", "GROUNDED", "adds_nothing", "speaks_of", "stray"]
 
 GROUNDED = 0.5
 """Share of a statement's content words that must occur in what it rests on; below it, a person looks first."""
@@ -91,6 +91,12 @@ def stray(
 def speaks_of(statement: str, other: str, *, beside: Sequence[str] = ()) -> bool:
     """Whether two statements have a word in common that says something; `beside`, such as names, does not count."""
     return bool((set(query_terms(statement)) & set(query_terms(other))) - FRAME - set(query_terms(" ".join(beside))))
+
+
+def adds_nothing(statement: str, other: str) -> bool:
+    """Whether a statement says no more than another one does: the same, or a part of it, in the same sense."""
+    new = set(query_terms(statement)) - FRAME - set(terms(other))
+    return not new and numbers(statement) <= numbers(other) and bool(denies(statement)) == bool(denies(other))
 
 
 def _is_heard(word: str, heard: set[str]) -> bool:

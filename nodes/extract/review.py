@@ -10,7 +10,8 @@ one decision. The remember graph and `everthread review` use the same functions.
 
 Approving keeps the authority that the source gave: what a page said is used then, and still gives way to what any
 better source says. That somebody looked at it is noted as one more source. Only the proposal of a policy, which cites
-the revision of an artifact, becomes policy. Editing makes the words the reviewer's own, with the reviewer as source.
+the revision of an artifact, becomes policy. Editing makes the words the reviewer's own, with the reviewer as source;
+where the edit adds nothing (a full stop, a part left out), they stay those of their source, and it is an approval.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pydantic import ValidationError, model_validator
 
 from everthread.errors import AccessDenied, UsageError
 from everthread.nodes.extract.candidate import Candidate
+from everthread.nodes.extract.grounding import adds_nothing
 from everthread.nodes.extract.resolve import in_its_place
 from everthread.nodes.extract.sensitive import has_personal_number, has_secret
 from everthread.nodes.extract.validate import Draft, Ground, Refusal, validate
@@ -259,17 +261,22 @@ def _edited(record: Record, statement: str, reviewer: Identity, now: datetime, r
     if is_policy(record):
         cited = record.provenance.model_dump(include={"source", "artifact", "artifact_revision"})
         source = Provenance.model_validate(source.model_dump() | cited)
-    update: dict[str, Any] = {
+    worded: dict[str, Any] = {
         **still,
         "statement": verdict.record.statement,
         "value": value,
+        "governance": record.governance.model_copy(update=judged),
+    }
+    if adds_nothing(text, record.statement):  # a full stop makes no page's word a person's
+        return record.model_copy(update=worded | {"confirmed_by": (*record.confirmed_by, source)})
+    update: dict[str, Any] = {
+        **worded,
         "stated": True,
         "confidence": 1.0,
         "provenance": source,
         "confirmed_by": (),
         "write_reason": reason,
         "authority": Authority.USER_EXPLICIT,
-        "governance": record.governance.model_copy(update=judged),
     }
     return record.model_copy(update=update)
 

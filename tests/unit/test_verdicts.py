@@ -83,6 +83,26 @@ def test_a_value_that_the_new_words_do_not_say_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "authority"),
+    [
+        ("The user lives in Rome", Authority.EXTERNAL),
+        ("the user lives in rome!", Authority.EXTERNAL),
+        ("Lives in Rome.", Authority.EXTERNAL),
+        ("I don't live in Rome.", Authority.USER_EXPLICIT),
+        ("I live in Rome with Bo.", Authority.USER_EXPLICIT),
+    ],
+)
+def test_an_edit_that_adds_nothing_is_an_approval(words: str, authority: Authority) -> None:
+    record = waits("The user lives in Rome.")
+    kept = decide(record, Verdict(verdict="edit", statement=words), ANA, now=NOON).record
+    assert kept is not None
+    assert (kept.statement, kept.status, kept.authority) == (words, "active", authority)
+    if authority == Authority.EXTERNAL:
+        assert kept.provenance == record.provenance
+        assert [(source.actor, source.authority) for source in kept.confirmed_by] == [("ana", None)]
+
+
+@pytest.mark.parametrize(
     ("words", "rule"),
     [
         ("My password is hunter2-Gk39sLq0Zx.", "secret"),
