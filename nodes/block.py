@@ -7,7 +7,6 @@ the block, or pass for what frames a conversation: it is data, whatever it says.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 
 from everthread.stores.contract import Task
@@ -44,8 +43,12 @@ _CONTROL = re.compile(
     re.IGNORECASE,
 )
 """What frames a turn for some models, and our own markers: in a statement they stand in round brackets."""
-_JOINERS = "\u200c\u200d"
-"""Invisible, and needed to write Persian, Hindi and many emoji."""
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0e\ufeff"
+    "\ufff9-\ufffb\ue000-\uf8ff\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+)
+"""What nobody sees: controls, directions, zero-width characters, tags, private use. Joiners stay, without which neither
+Persian nor many emoji can be written, and so does what asks for an emoji's picture."""
 
 
 def render(
@@ -118,11 +121,10 @@ def _task(task: Task) -> str:
 def inert(text: str) -> str:
     """The text on one line, unable to open or close a tag, to pass for a marker or for a token that frames a turn, and
     without what nobody sees: zero-width characters, directions, tags."""
-    seen = "".join(c for c in sound(text) if c in _JOINERS or c.isspace() or unicodedata.category(c) not in _UNSEEN)
-    return _CONTROL.sub(r"(\1)", _LIKE_A_TAG.sub("&lt;", " ".join(seen.split()).translate(_ESCAPED)))
-
-
-_UNSEEN = frozenset({"Cf", "Cc", "Co", "Cs"})
+    line = " ".join(_UNSEEN.sub("", sound(text)).split()).translate(_ESCAPED)
+    if not line.isascii():
+        line = _LIKE_A_TAG.sub("&lt;", line)
+    return _CONTROL.sub(r"(\1)", line) if not line.isascii() or "[" in line else line
 
 
 def fenced(tag: str, text: str) -> str:

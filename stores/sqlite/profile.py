@@ -22,6 +22,12 @@ ABOUT_EXPRESSION = f"""
 SELECT records.id FROM records
 WHERE {OF_OWNER} AND records.status IN ('active', 'contested') AND {BODY} ->> '$.concerns' = 'expression'
 """
+ONCE_ABOUT_EXPRESSION = f"""
+{OF_OWNER} AND EXISTS (
+    SELECT 1 FROM revisions AS one WHERE one.id = records.id AND one.body ->> '$.concerns' = 'expression'
+)
+"""
+"""In any revision; which one stood then is looked at afterwards."""
 KEPT = 1_000
 """Of how many owners it is remembered which records these are, until something of the owner's changes."""
 
@@ -68,7 +74,7 @@ class Profiles:
     ) -> Iterable[Stored]:
         values = permission(identity, owner, owner_id, thread_id)
         if as_of is not None:
-            return list(self._rows.standing(connection, aware(as_of, "as_of"), OF_OWNER, values))
+            return list(self._rows.standing(connection, aware(as_of, "as_of"), ONCE_ABOUT_EXPRESSION, values))
         space = record_space(identity.tenant, owner, owner_id)
         version = self._index.version(connection, space)
         with self._lock:

@@ -25,7 +25,7 @@ from everthread.stores.scoring import Corpus, Query, Scores
 from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.indexing import Indexer
 from everthread.stores.sqlite.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
-from everthread.stores.sqlite.search import SearchIndex, evidence_space, record_space
+from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space, record_space
 from everthread.stores.sqlite.times import micros
 from everthread.stores.sqlite.transcripts import Transcripts
 from everthread.stores.text import is_telling, query_terms, terms
@@ -209,8 +209,9 @@ class Recaller:
                 )
                 if _may_use(asked, stored)
             ]
-        prepared = self._indexer.prepare([document_of(stored.record, stored.author) for stored in standing])
-        corpus = Corpus.from_rows((row.id, row.group, row.speaker, row.blob) for row in prepared.rows)
+        keys = [(stored.record.id, stored.record.revision) for stored in standing]
+        rows = self._index.past(keys, lambda missing: self._made([standing[n] for n in missing]))
+        corpus = Corpus.from_rows((row.id, row.group, row.speaker, row.blob) for row in rows)
         scores = corpus.score(query)
         chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
         readable = {stored.record.id: stored.record for stored in standing}
@@ -218,6 +219,11 @@ class Recaller:
         linked = _links_between(readable, list(best)[: asked.limit])
         wanted = best | {id: n for n, id in enumerate(corpus.ids) if id in linked}
         return _weighed(asked, scores, wanted, linked, readable, [])
+
+    def _made(self, standing: Sequence[Stored]) -> tuple[list[SearchRow], bool]:
+        """Search rows of revisions, embedded now, and whether they could be embedded."""
+        prepared = self._indexer.prepare([document_of(stored.record, stored.author) for stored in standing])
+        return prepared.rows, prepared.failure is None
 
     # ------------------------------------------------------------------------------------------------------- evidence
 

@@ -58,6 +58,8 @@ ON CONFLICT (space) DO UPDATE SET version = version + ?2, removed = iif(?3, vers
 
 CACHE_BYTES = 128 * 2**20
 """What a store keeps of its spaces in memory: some 300,000 records of 200 characters with a vector of 256 numbers."""
+MOST_PAST = 20_000
+"""Of how many revisions that stood once the rows are kept: about 10 MB."""
 ENTRY_BYTES = 16_384
 """What a kept space takes besides its rows."""
 
@@ -115,6 +117,8 @@ class Joined(NamedTuple):
     """That part of it."""
 
 
+Make = Callable[[list[int]], tuple[list[SearchRow], bool]]
+"""Makes rows, and says whether they have all that they should."""
 Allows = Callable[[Scope, str | None], bool]
 """Whether records of an owner and a reach may be seen; see `reach.is_reached`."""
 
@@ -135,6 +139,7 @@ class SearchIndex:
         self._cache: OrderedDict[str | tuple[str, ...], Space | Joined] = OrderedDict()
         self._sizes: dict[str | tuple[str, ...], int] = {}
         self._bytes = 0
+        self._past: dict[tuple[str, int], SearchRow] = {}
         self._lock = threading.Lock()
 
     # ---------------------------------------------------------------------------------------------------------- write
@@ -247,6 +252,21 @@ class SearchIndex:
                 oldest, _ = self._cache.popitem(last=False)
                 self._bytes -= self._sizes.pop(oldest)
 
+    def past(self, keys: Sequence[tuple[str, int]], make: Make) -> list[SearchRow]:
+        """The rows of revisions (id, revision) that stood once and are in no table; `make` is asked for those that are
+        not kept, by their places in `keys`."""
+        with self._lock:
+            known = {key: self._past[key] for key in keys if key in self._past}
+        missing = [n for n, key in enumerate(keys) if key not in known]
+        made, whole = make(missing) if missing else ([], True)
+        known |= {keys[n]: row for n, row in zip(missing, made, strict=True)}
+        with self._lock:
+            if len(self._past) + len(missing) > MOST_PAST:
+                self._past.clear()
+            if whole:
+                self._past.update((keys[n], known[keys[n]]) for n in missing[:MOST_PAST])
+        return [known[key] for key in keys]
+
     @property
     def nbytes(self) -> int:
         """What is kept, in bytes."""
@@ -257,6 +277,7 @@ class SearchIndex:
         with self._lock:
             self._cache.clear()
             self._sizes.clear()
+            self._past.clear()
             self._bytes = 0
 
 
