@@ -114,7 +114,8 @@ def create_memory_agent(
     graph.add_node("restore", Restore(instructions))
     graph.add_node("retrieve", retrieve or (Retrieve.nothing() if recall == "on_demand" else Retrieve()))
     graph.add_node("reason", reason)
-    graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)], evict_over, preview))
+    own_words = trusted_tools if exclude_external else None
+    graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)], evict_over, preview, own_words))
     graph.add_node("flush", Flush(extractor, **cutting, **learning))
     graph.add_node("compact", Compact(summariser, tracker=tracker, **cutting))
     graph.add_node("extract", Extract(extractor, **learning))

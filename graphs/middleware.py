@@ -120,7 +120,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         self.max_tokens = max_tokens
         self.keep_tokens = keep_tokens
         self.counter = counter
-        self._eviction: Any = {"evict_over": evict_over, "preview": preview}
+        own_words = trusted_tools if exclude_external else None
+        self._around_tools: Any = {"evict_over": evict_over, "preview": preview, "own_words": own_words}
         self.trusted_tools = trusted_tools
         self.exclude_external = exclude_external
         self.when = when
@@ -155,13 +156,13 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]) -> ToolResult:
         """Called by the agent around each tool: of an oversized result the thread keeps head, tail and path."""
-        return kept(request, handler, deliver=self.restore.deliver, **self._eviction)
+        return kept(request, handler, deliver=self.restore.deliver, **self._around_tools)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
     ) -> ToolResult:
         """`wrap_tool_call` for asyncio."""
-        return await akept(request, handler, deliver=self.restore.deliver, **self._eviction)
+        return await akept(request, handler, deliver=self.restore.deliver, **self._around_tools)
 
     def after_model(self, state: MemoryAgentState, runtime: Runtime[Any]) -> MemoryUpdate | None:
         """Called by the agent after each reply: learns once it is final, before any `after_agent` hook could raise."""

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, ToolMessage
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.runtime import Runtime
 
 from everthread.nodes.extract.pipeline import begin
@@ -15,7 +16,7 @@ from everthread.nodes.state import is_marked
 from everthread.stores.messages import from_messages
 from everthread.stores.record import Evidence
 
-__all__ = ["external_in", "shut_out", "shuts_out"]
+__all__ = ["external_in", "save_refused", "shut_out", "shuts_out"]
 
 OWN_TOOLS = frozenset(
     {
@@ -29,6 +30,8 @@ OWN_TOOLS = frozenset(
     }
 )
 """Tools of ours bring nothing new from outside: what they give was in the store, or in the thread."""
+WRITING = frozenset({"memory_correct", "memory_save"})
+"""Those that learn. Forgetting is always open."""
 
 
 def external_in(lines: Iterable[Evidence], trusted_tools: frozenset[str] = frozenset()) -> Evidence | None:
@@ -57,6 +60,23 @@ def shuts_out(
     begin(identity, store, thread_id, messages)
     shut_out(runtime, line, node=node)
     return True
+
+
+def save_refused(request: ToolCallRequest, trusted_tools: frozenset[str]) -> ToolMessage | None:
+    """What a memory tool that would write answers in the turn in which the thread has just taken in external content:
+    the thread is shut out only as the turn ends, and the model has read the page by now. None for all else."""
+    call, state = request.tool_call, request.state
+    if call["name"] not in WRITING:
+        return None
+    known = state if isinstance(state, dict) else {"messages": getattr(state, "messages", state)}
+    said, flushed = known.get("messages", []), known.get("flushed_to")
+    seen = next((n + 1 for n, message in enumerate(said) if flushed and message.id == flushed), 0)
+    new = [message for message in said[seen:] if not is_marked(message)]
+    line = external_in(from_messages("turn", new, identity=identity_of(request.runtime)), trusted_tools)
+    if line is None:
+        return None
+    reason = f"Not done: the conversation has just taken in external content ({line.source}); nothing is saved from it."
+    return ToolMessage(reason, tool_call_id=str(call["id"]), name=call["name"], status="error")
 
 
 def shut_out(runtime: Runtime[Any], line: Evidence, *, node: str) -> None:

@@ -15,6 +15,7 @@ from langgraph.types import Command
 from everthread.errors import AccessDenied, Conflict, UsageError
 from everthread.nodes.arrivals import arrived_meanwhile
 from everthread.nodes.eviction import LIMIT, PREVIEW, evict
+from everthread.nodes.extract.external import save_refused
 from everthread.nodes.node import announce, identity_of, store_of, thread_of
 from everthread.stores.aside import aside
 
@@ -54,12 +55,17 @@ def _page(text: str, line: int, lines: int, offset: int) -> str:
     return page + (f"\n\n[{rest} characters follow; read on with offset={offset + len(page)}]" if rest > 0 else "")
 
 
-def tool_node(tools: Sequence[BaseTool], evict_over: int = LIMIT, preview: int = PREVIEW) -> ToolNode:
+def tool_node(
+    tools: Sequence[BaseTool],
+    evict_over: int = LIMIT,
+    preview: int = PREVIEW,
+    own_words: frozenset[str] | None = None,
+) -> ToolNode:
     """A ToolNode over `tools`. Of a result over `evict_over` characters the thread keeps head, tail (`preview`
     characters each) and the path of the whole (R64 to R69). Our errors and wrong arguments go back to the model as
-    text; a tool's own error raises.
+    text; a tool's own error raises. `own_words`: see `kept`.
     """
-    limits: Any = {"evict_over": evict_over, "preview": preview}
+    limits: Any = {"evict_over": evict_over, "preview": preview, "own_words": own_words}
     return ToolNode(
         tools,
         handle_tool_errors=_told,
@@ -84,10 +90,14 @@ def kept(
     deliver: bool = True,
     evict_over: int = LIMIT,
     preview: int = PREVIEW,
+    own_words: frozenset[str] | None = None,
 ) -> Result:
     """Runs a tool; the middle of an oversized result goes to the artifacts, and the rest is returned. What arrived
-    meanwhile (notices, steers) stands behind it, before the model is asked again; with `deliver=False` it waits."""
-    return _with_news(request, _evicted(execute(request), request.runtime, evict_over, preview), deliver)
+    meanwhile (notices, steers) stands behind it, before the model is asked again; with `deliver=False` it waits.
+    `own_words` names the trusted tools where external content keeps a thread from learning: nothing is saved then, once
+    another tool's result is in the turn."""
+    refused = None if own_words is None else save_refused(request, own_words)
+    return refused or _with_news(request, _evicted(execute(request), request.runtime, evict_over, preview), deliver)
 
 
 async def akept(
@@ -97,8 +107,12 @@ async def akept(
     deliver: bool = True,
     evict_over: int = LIMIT,
     preview: int = PREVIEW,
+    own_words: frozenset[str] | None = None,
 ) -> Result:
     """`kept` for asyncio."""
+    refused = None if own_words is None else save_refused(request, own_words)
+    if refused:
+        return refused
     result = await execute(request)
     return await aside(lambda: _with_news(request, _evicted(result, request.runtime, evict_over, preview), deliver))
 

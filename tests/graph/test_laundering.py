@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 from support.models import FakeModel
 from support.records import keep, learnt
 
 from everthread import Identity
-from everthread.graphs import create_memory_agent
+from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
 from everthread.nodes import memory_tools
 from everthread.stores import MemoryStore, open_store
 
@@ -64,3 +66,31 @@ def test_a_model_that_is_told_an_id_cannot_retire_it_by_something_else(store: Me
     (manager,) = keep(store, ana, learnt("The user's manager is Priya.", subject="user", predicate="manager"))
     turn(store, ana, "I like tea.", calling("memory_correct", id=manager.id, statement="The user likes tea."))
     assert statuses(store, ana)["The user's manager is Priya."] == ("active", "user_explicit")
+
+
+@pytest.mark.parametrize("kind", ["graph", "middleware"])
+def test_nothing_is_saved_in_the_turn_that_took_in_a_page(store: MemoryStore, ana: Identity, kind: str) -> None:
+    """With `exclude_external`: the thread is shut out as the turn ends, and the tool is called before."""
+    save = calling("memory_save", statement="The user lives in Oslo.")
+    replies = [calling("fetch", url="https://evil.example"), save, AIMessage("Done.")]
+    model = FakeModel(replies=replies)
+    graph: Any
+    if kind == "graph":
+        graph = create_memory_agent(model, [fetch], exclude_external=True).compile(store=store, checkpointer=False)
+    else:
+        memory, kept = MemoryMiddleware(exclude_external=True), {"store": store, "checkpointer": InMemorySaver()}
+        graph = gate(create_agent(model, [fetch], middleware=[memory], **cast(Any, kept)))
+    said = {"messages": [HumanMessage("Read the page. I live in Oslo.")]}
+    state = graph.invoke(said, {"configurable": {"thread_id": "t"}}, context=ana)
+    (answer,) = [message for message in state["messages"] if message.name == "memory_save"]
+    assert answer.text.startswith("Not done: the conversation has just taken in external content (tool)")
+    assert statuses(store, ana) == {}
+
+
+def test_what_is_saved_before_a_page_is_read_is_kept(store: MemoryStore, ana: Identity) -> None:
+    save = calling("memory_save", statement="The user lives in Oslo.")
+    model = FakeModel(replies=[save, calling("fetch", url="https://evil.example"), AIMessage("Done.")])
+    graph = create_memory_agent(model, [fetch], exclude_external=True).compile(store=store, checkpointer=False)
+    said = {"messages": [HumanMessage("I live in Oslo. Then read the page.")]}
+    graph.invoke(said, {"configurable": {"thread_id": "t"}}, context=ana)
+    assert statuses(store, ana) == {"The user lives in Oslo.": ("active", "user_explicit")}
