@@ -24,6 +24,10 @@ from everthread.stores.text import cjk_share
 __all__ = ["arrived_meanwhile", "inputs", "is_told_here", "notice", "notices", "shown"]
 
 
+NAMED = 500
+"""Characters of a task's text that a notice has."""
+
+
 def is_told_here(context: MemoryContext) -> bool:
     """Whether what arrives is given to this run: a sub-agent's is the outermost graph's (R305), and a run from an old
     checkpoint gets nothing that came later."""
@@ -102,13 +106,14 @@ def _shortened(task: Task, identity: Identity, store: MemoryStore, thread_id: st
 def _said(task: Task) -> str:
     """In the language of the task."""
     chinese = cjk_share(task.text) > 0.3
+    text = task.text if len(task.text) <= NAMED else f"{task.text[:NAMED]}..."
     match task.status:
         case "completed":
             named = "后台任务“{}”已完成。结果：{}" if chinese else 'Background task "{}" finished. Result: {}'
-            return named.format(task.text, task.result)
+            return named.format(text, task.result)
         case "failed":
             named = "后台任务“{}”失败。原因：{}" if chinese else 'Background task "{}" failed. Reason: {}'
-            return named.format(task.text, task.result)
+            return named.format(text, task.result)
         case _:
             when = f"{task.due_at:%Y-%m-%d %H:%M %Z}"
-            return f"提醒，时间 {when}：{task.text}" if chinese else f"Reminder, due {when}: {task.text}"
+            return f"提醒，时间 {when}：{text}" if chinese else f"Reminder, due {when}: {text}"

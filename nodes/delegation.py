@@ -25,8 +25,9 @@ from langgraph.types import Interrupt, StateSnapshot
 from everthread.errors import ModelReplyError, UsageError
 from everthread.nodes.eviction import EVICTED, is_evicted
 from everthread.nodes.node import RunRuntime, as_agent, identity_of, store_of, thread_of
+from everthread.stores.aside import aside
 from everthread.stores.contract import MemoryStore, Task
-from everthread.stores.identity import Frozen, Identity, MemoryContext
+from everthread.stores.identity import Frozen, Identity, Memory, MemoryContext
 from everthread.stores.jobs import Handlers, Job, wordless
 from everthread.stores.threads import thread_id_for
 
@@ -66,31 +67,46 @@ def sub_thread(runtime: RunRuntime, agent: str, label: str | None = None, *, bri
     The same call gives the same thread when it is tried again after a crash or an interrupt. UsageError when the run
     has no thread.
     """
-    parent = thread_of(runtime)
-    own = f"{agent}/{label}" if label else f"{agent}/{_call_of(runtime, agent, brief)}"
-    return {"configurable": {"thread_id": thread_id_for(identity_of(runtime), f"{own} of {parent}")}}
+    name = _name_of(runtime, agent, label, brief)
+    return {"configurable": {"thread_id": thread_id_for(identity_of(runtime), name)}}
 
 
-def delegate(graph: Graph, brief: str, runtime: RunRuntime, agent: str, label: str | None = None) -> Report:
+def delegate(
+    graph: Graph,
+    brief: str,
+    runtime: RunRuntime,
+    agent: str,
+    label: str | None = None,
+    *,
+    memory: Memory = "read",
+) -> Report:
     """Run a sub-agent on a brief, in its `sub_thread`, for the same user and with nothing else of the parent's.
 
-    It learns nothing (R308) and is given no inputs and no notices. When the parent's step runs again after a crash, a
-    brief that was answered is not run again, and one that was begun goes on from its last checkpoint. Compiled with
-    `checkpointer=False` the graph keeps no thread: each run is new and ends with its call.
+    It learns nothing (R308), unless `memory="on"`, and is given no inputs and no notices. When the parent's step runs
+    again after a crash, a brief that was answered is not run again, and one that was begun goes on from its last
+    checkpoint. Compiled with `checkpointer=False` the graph keeps no thread: each run is new and ends with its call.
 
     Raises UsageError for a label without a checkpointer, and when the run waits for a person's answer: add such a
     graph as a node of the parent's, where LangGraph hands the question on. ModelReplyError when it ends without an
     answer.
     """
-    run = _Run.of(graph, brief, runtime, agent, label)
+    run = _Run.of(graph, brief, runtime, agent, label, memory)
     before = apart(run.look) if graph.checkpointer else None
     state = run.answered(before)
     return run.report(apart(run.go, before) if state is None else state)
 
 
-async def adelegate(graph: Graph, brief: str, runtime: RunRuntime, agent: str, label: str | None = None) -> Report:
+async def adelegate(
+    graph: Graph,
+    brief: str,
+    runtime: RunRuntime,
+    agent: str,
+    label: str | None = None,
+    *,
+    memory: Memory = "read",
+) -> Report:
     """`delegate` for asyncio."""
-    run = _Run.of(graph, brief, runtime, agent, label)
+    run = await aside(_Run.of, graph, brief, runtime, agent, label, memory)
     before = await aapart(run.alook()) if graph.checkpointer else None
     state = run.answered(before)
     return run.report(await aapart(run.ago(before)) if state is None else state)
@@ -105,7 +121,7 @@ def delegate_later(brief: str, runtime: RunRuntime, agent: str, label: str | Non
     identity, store, thread_id = identity_of(runtime), store_of(runtime), thread_of(runtime)
     key = f"agent:{_call_of(runtime, agent, brief)}"
     task = store.tasks.create(identity, brief, thread_id=thread_id, key=key)
-    config = sub_thread(runtime, agent, label, brief=brief)
+    config = _named_thread(runtime, agent, label, brief)
     acting = as_agent(runtime, agent).identity.model_dump(mode="json", exclude_none=True)
     payload = {"task": task.id, "thread_id": config["configurable"]["thread_id"], "identity": acting}
     store.jobs.enqueue(identity, job_kind(agent), payload, key=key)
@@ -158,12 +174,13 @@ class _Run(NamedTuple):
     context: MemoryContext
 
     @classmethod
-    def of(cls, graph: Graph, brief: str, runtime: RunRuntime, agent: str, label: str | None) -> _Run:
+    def of(cls, graph: Graph, brief: str, runtime: RunRuntime, agent: str, label: str | None, memory: Memory) -> _Run:
         if label and not graph.checkpointer:
             remedy = "compile it with a checkpointer, or leave out the label"
             raise UsageError(f"{agent} keeps no thread, so that {label!r} would be new each time; {remedy}")
         said = HumanMessage(brief, id=f"brief-{_call_of(runtime, agent, brief)}", name="supervisor")
-        return cls(graph, said, sub_thread(runtime, agent, label, brief=brief), as_agent(runtime, agent))
+        config = _named_thread(runtime, agent, label, brief)
+        return cls(graph, said, config, as_agent(runtime, agent, memory=memory))
 
     def answered(self, before: StateSnapshot | None) -> Mapping[str, Any] | None:
         """The state in which this brief was answered already; None when there is something to run. UsageError when it
@@ -243,6 +260,18 @@ def _outside() -> Context:
     context = copy_context()
     context.run(var_child_runnable_config.set, None)
     return context
+
+
+def _name_of(runtime: RunRuntime, agent: str, label: str | None, brief: str) -> str:
+    """What the sub-agent's thread is called, as `everthread threads` shows it."""
+    return f"{agent}/{label or _call_of(runtime, agent, brief)} of {thread_of(runtime)}"
+
+
+def _named_thread(runtime: RunRuntime, agent: str, label: str | None, brief: str) -> RunnableConfig:
+    """`sub_thread`, as a thread of the user's that has its name."""
+    config, name = sub_thread(runtime, agent, label, brief=brief), _name_of(runtime, agent, label, brief)
+    store_of(runtime).transcripts.bind(identity_of(runtime), config["configurable"]["thread_id"], name=name)
+    return config
 
 
 def _call_of(runtime: RunRuntime, agent: str, brief: str) -> str:

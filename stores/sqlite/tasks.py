@@ -58,7 +58,7 @@ ORDER BY seq
 TAKE = "UPDATE tasks SET told_in = ?1, told_until = ?2 WHERE id = ?3 AND (told_in IS NOT ?1 OR told_until IS NOT NULL)"
 CONFIRM = """
 UPDATE tasks SET told_until = NULL
-WHERE tenant = ?1 AND user = ?2 AND told_in = ?3 AND id IN (SELECT value FROM json_each(?4))
+WHERE tenant = ?1 AND user = ?2 AND told_in = ?3 AND told_until IS NOT NULL AND id IN (SELECT value FROM json_each(?4))
 """
 UNTOLD = "told_at = NULL, told_in = NULL, told_until = NULL, rung_at = NULL"
 TO_RING = """

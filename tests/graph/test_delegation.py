@@ -31,7 +31,8 @@ from everthread.nodes import (
     runtime_for,
     sub_thread,
 )
-from everthread.stores import MemoryStore, Worker, open_checkpointer, open_store
+from everthread.stores import MemoryStore, Worker, open_checkpointer, open_store, thread_config
+from everthread.stores.identity import Memory
 from everthread.stores.record import now_utc
 
 Home = tuple[MemoryStore, Any]
@@ -157,6 +158,26 @@ def test_the_same_call_has_the_same_thread_and_no_other_has(home: Home, ana: Ide
     assert len({place(), *(place(**other) for other in others)}) == 6
     with pytest.raises(UsageError, match="no thread id"):
         sub_thread(runtime_for(ana, store), "x")
+
+
+def test_its_thread_is_the_users_and_has_a_name(home: Home, ana: Identity, ben: Identity) -> None:
+    store, _ = home
+    delegate(sub_agent(home, FakeModel()), "Who?", runtime_for(ana, store, "a"), "researcher", "prices")
+    config = sub_thread(runtime_for(ana, store, "a"), "researcher", "prices")
+    names = {info.name: info.thread_id for info in store.transcripts.threads(ana)}
+    assert names == {"researcher/prices of a": config["configurable"]["thread_id"]}
+    assert config == thread_config(ana, "researcher/prices of a")
+    assert store.transcripts.threads(ben) == []
+
+
+def test_to_learn_is_a_choice(home: Home, ana: Identity) -> None:
+    store, _ = home
+    runtime = runtime_for(ana, store, "a")
+    choices: list[tuple[Memory, int]] = [("read", 0), ("on", 2)]
+    for memory, kept in choices:
+        delegate(sub_agent(home, FakeModel()), "Who?", runtime, "researcher", memory, memory=memory)
+        thread = sub_thread(runtime, "researcher", memory)["configurable"]["thread_id"]
+        assert len(store.transcripts.read(ana, thread)) == kept
 
 
 class Down(Exception):

@@ -259,7 +259,8 @@ def test_two_results_at_once_bring_a_notice_once(home: Home, ana: Identity) -> N
 
 def test_of_an_oversized_result_the_notice_has_the_beginning_and_where_the_whole_is(home: Home, ana: Identity) -> None:
     store, saver = home
-    store.tasks.finish(ana, store.tasks.create(ana, "index").id, "head " + "x" * 40_000 + " tail")
+    task = store.tasks.create(ana, "index " + "y" * 40_000)
+    store.tasks.finish(ana, task.id, "head " + "x" * 40_000 + " tail")
     model = FakeModel()
     create_memory_agent(model).compile(checkpointer=saver, store=store).invoke(say("Hello."), at("a"), context=ana)
     (artifact,) = store.artifacts.of_thread(ana, "a")
@@ -344,7 +345,7 @@ async def test_compaction_touches_no_channel_of_the_host_and_no_task(home: Home,
 
 def turns(marker: str) -> list[str]:
     """What is said in a thread whose every word is marked, apart from its rules for this conversation."""
-    talk = [f"{marker} item {n}: " + f"we looked at {marker} numbers again and again. " * 10 for n in range(8)]
+    talk = [f"{marker} item {n}: " + f"we looked at {marker} numbers again and again. " * 40 for n in range(8)]
     return [
         f"My task is to migrate {marker}.",
         f"In this conversation, call the service {marker}phoenix.",
