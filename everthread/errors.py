@@ -3,6 +3,8 @@
 Anything else that is raised (a bug, a full memory, KeyboardInterrupt) passes through untouched.
 """
 
+from collections.abc import Sequence
+
 __all__ = ["AccessDenied", "Conflict", "EverthreadError", "ModelReplyError", "StoreError", "UsageError"]
 
 
@@ -29,7 +31,18 @@ class ModelReplyError(EverthreadError):
 class Conflict(EverthreadError):
     """Another writer was first. Nothing of ours was written."""
 
-    def __init__(self, message: str, *, winner: int | str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        winner: int | str | None = None,
+        thread_id: str | None = None,
+        inputs: Sequence[str] = (),
+    ) -> None:
         super().__init__(message)
         self.winner = winner
         """What the other writer left behind: a record's revision, or a thread's checkpoint id."""
+        self.thread_id = thread_id
+        """The thread that another run continued."""
+        self.inputs = tuple(inputs)
+        """Ids of the messages of this run's input, which wait in the inbox: the thread's next run answers them."""

@@ -13,6 +13,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclo
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph._internal._config import ensure_config
@@ -25,7 +26,7 @@ from langgraph.types import Durability, StateUpdate
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
-from everthread.errors import UsageError
+from everthread.errors import Conflict, UsageError
 from everthread.graphs.soundness import check, keeps_threads
 from everthread.stores.aside import aside
 from everthread.stores.contract import MemoryStore
@@ -57,7 +58,8 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph whose runs of one thread wait for each other, up to `timeout` seconds; then Conflict.
 
     With a MemoryStore, a run needs an identity in its context and a thread that is that identity's: AccessDenied comes
-    before anything is written (R23, R294). A run from an old checkpoint recalls memory as it was then (`as_of`).
+    before anything is written (R23, R294). A run from an old checkpoint recalls memory as it was then (`as_of`). The
+    input of a run that was overtaken (it hung for longer than its lease) waits in the inbox; its Conflict names it.
 
     Inside another graph's run it is a plain subgraph: the outermost graph is the entry. State, input and context are
     typed loosely, since both `("user", "hello")` and a bare `Identity` are welcome.
@@ -92,7 +94,12 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         with entry.hold():
             config = unmirrored(config, entry.given)
             options["context"] = entry.context_at(entry.moment())
-            yield from super().stream(input, config, **options)
+            try:
+                yield from super().stream(input, config, **options)
+            except Conflict as error:
+                if named := entry.overtaken(error, input):
+                    raise named from error
+                raise
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
         """As LangGraph's; the thread is held until the iterator ends or is closed."""
@@ -108,9 +115,14 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             config = unmirrored(config, entry.given)
             options["context"] = entry.context_at(await entry.amoment())
             # Closed before the thread is given back: a run that is left alone is over only then.
-            async with closing(super().astream(input, config, **options)) as parts:
-                async for part in parts:
-                    yield part
+            try:
+                async with closing(super().astream(input, config, **options)) as parts:
+                    async for part in parts:
+                        yield part
+            except Conflict as error:
+                if named := await aside(entry.overtaken, error, input):
+                    raise named from error
+                raise
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
         """As LangGraph's, holding the thread. (`update_state` comes through here.) An update has no context, so only a
@@ -216,6 +228,27 @@ class Entry(NamedTuple):
         place = {"thread_id": self.thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}
         return {"configurable": place}
 
+    def overtaken(self, error: Conflict, input: Any) -> Conflict | None:
+        """What to raise instead of `error` where another run has continued this thread (ours hung for longer than its
+        lease): the user's words of `input` wait in the inbox now, and are named. None where there are none, or `error`
+        is about something else."""
+        if error.thread_id is None or error.thread_id != self.thread_id or not isinstance(self.store, MemoryStore):
+            return None
+        context = memory_context(self.context)
+        said = words_of(input) if context.root else []
+        if not said:
+            return None
+        for message_id, text in said:
+            self.store.inbox.admit(context.identity, self.thread_id, message_id, text)
+        ids = [message_id for message_id, _ in said]
+        return Conflict(
+            f"thread {self.thread_id!r} was continued by another run, up to checkpoint {error.winner}; the input "
+            f"{', '.join(ids)} of this run waits in the inbox, and the thread's next run answers it",
+            winner=error.winner,
+            thread_id=self.thread_id,
+            inputs=ids,
+        )
+
     def context_at(self, moment: datetime | None) -> Any:
         """The run's context; of a run from the past, with `as_of` set, unless the caller set it."""
         if not isinstance(self.store, MemoryStore):
@@ -224,6 +257,16 @@ class Entry(NamedTuple):
             return at_time(self.context, moment, self.schema)
         # LangGraph would build the schema's class from a dict, and a bare identity is not one.
         return memory_context(self.context) if plain_for(self.schema, self.context) else self.context
+
+
+def words_of(input: Any) -> list[tuple[str, str]]:
+    """(message id, text) of what a user says in a graph's input, where both are known."""
+    messages = input.get("messages", []) if isinstance(input, Mapping) else getattr(input, "messages", [])
+    return [
+        (message.id, message.content)
+        for message in (messages if isinstance(messages, list | tuple) else [messages])
+        if isinstance(message, HumanMessage) and message.id and isinstance(message.content, str)
+    ]
 
 
 def saving(config: RunnableConfig | None, durability: Durability | None) -> RunnableConfig | None:

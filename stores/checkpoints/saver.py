@@ -306,6 +306,7 @@ class Saver(SqliteSaver):
                 f"thread {key[0]!r} was continued by another run, up to checkpoint {head}; nothing more of this run "
                 "was stored: run its input again, or compile with everthread.graphs.gate so that runs wait",
                 winner=head,
+                thread_id=key[0],
             )
         if new is not None and head is not None and new < head:
             # Ids are times. Stored, this checkpoint would be older than the head, and never seen again.

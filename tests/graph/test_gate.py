@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tools import tool
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -26,13 +28,16 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send, interrupt
+from support.models import FakeModel
 from support.threads import echo, echo_graph, on, said, say, stored_text
 from typing_extensions import TypedDict
 
 from everthread import Identity, MemoryContext, MemoryState
 from everthread.errors import AccessDenied, Conflict, StoreError, UsageError
+from everthread.graphs import create_memory_agent
 from everthread.graphs.gate import GatedGraph, MemoryGraph, at_time, gate
 from everthread.nodes import Extract
+from everthread.nodes.tool_calls import INTERRUPTED
 from everthread.stores import MemoryStore, SqliteStore, open_checkpointer, open_store
 from everthread.stores.checkpoints import Saver
 
@@ -722,3 +727,152 @@ async def test_synchronous_runs_that_wait_do_not_starve_the_run_that_they_wait_f
     await second
     assert said(graph, "t") == ["I prefer short reports.", "re: I prefer short reports.", "second", "re: second"]
     assert [record.statement for record in store.records(ana)] == ["The user prefers short reports."]
+
+
+# --------------------------------------------------------------------------------- the whole agent, many runs at a time
+
+
+@pytest.fixture
+def agent(saver: Saver, store: MemoryStore) -> GatedGraph:
+    return create_memory_agent(Echoing()).compile(checkpointer=saver, store=store)
+
+
+class Echoing(FakeModel):
+    """Answers "re: ..." to the last message."""
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"re: {messages[-1].text}"))])
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_eight_threads_of_one_agent_get_eight_replies(agent: GatedGraph, ana: Identity, durability: Durability) -> None:
+    def run(number: int) -> str:
+        result = agent.invoke(say(str(number)), on("t"), context=ana, durability=durability)
+        return str(result["messages"][-1].text)
+
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(run, range(8)))
+    assert replies == [f"re: {number}" for number in range(8)]
+    assert sorted(said(agent, "t")) == both_sides(8)
+    assert [each.startswith("re:") for each in said(agent, "t")] == [False, True] * 8
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+async def test_eight_tasks_of_one_agent_get_eight_replies(
+    agent: GatedGraph, ana: Identity, durability: Durability
+) -> None:
+    results = await asyncio.gather(
+        *(agent.ainvoke(say(str(n)), on("t"), context=ana, durability=durability) for n in range(8))
+    )
+    assert [each["messages"][-1].text for each in results] == [f"re: {number}" for number in range(8)]
+    assert sorted(said(agent, "t")) == both_sides(8)
+
+
+def test_runs_of_different_threads_go_on_at_the_same_time(saver: Saver) -> None:
+    """Each waits inside its node for the other, which would never come if one held the other up."""
+    meet = threading.Barrier(2, timeout=60)
+
+    def met(state: MemoryState) -> dict[str, Any]:
+        meet.wait()
+        return echo(state)
+
+    graph = echo_graph(met).compile(checkpointer=saver)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda thread: graph.invoke(say("hi"), on(thread)), ("a", "b")))
+    assert [said(graph, "a"), said(graph, "b")] == [["hi", "re: hi"]] * 2
+
+
+# ------------------------------------------------------------------------------------------- a run that lost its thread
+
+
+def overtaken(saver: Saver, store: MemoryStore, ana: Identity) -> Any:
+    """A gated graph whose run on "slow" hangs for longer than its lease, so that another run takes the thread."""
+
+    def hang(state: MemoryState) -> dict[str, Any]:
+        if state["messages"][-1].text == "slow":
+            with saver.cursor() as cursor:  # as if its heart had stood still
+                cursor.execute("DELETE FROM leases")
+            worker = threading.Thread(target=lambda: graph.invoke(say("fast", "f"), on("t"), context=ana))
+            worker.start()
+            worker.join(60)
+            return {"messages": [AIMessage("stale")]}
+        return echo(state)
+
+    graph: Any = remembering(hang, saver, store)
+    return graph
+
+
+def test_the_input_of_a_run_that_lost_its_thread_waits_in_the_inbox(
+    saver: Saver, store: MemoryStore, ana: Identity
+) -> None:
+    graph = overtaken(saver, store, ana)
+    with pytest.raises(Conflict, match="the input s1 of this run waits in the inbox") as caught:
+        graph.invoke(say("slow", "s1"), on("t"), context=ana, durability="exit")
+    assert (caught.value.thread_id, caught.value.inputs) == ("t", ("s1",))
+    assert store.inbox.pending(ana, "t") == [("s1", "slow")]
+    agent = create_memory_agent(Echoing()).compile(checkpointer=saver, store=store)
+    agent.invoke(say("and on", "o"), on("t"), context=ana)
+    assert said(agent, "t")[:4] == ["fast", "re: fast", "and on", "slow"]
+    agent.invoke(say("on", "p"), on("t"), context=ana)
+    assert store.inbox.pending(ana, "t") == []
+
+
+async def test_the_same_under_asyncio(saver: Saver, store: MemoryStore, ana: Identity) -> None:
+    graph = overtaken(saver, store, ana)
+    with pytest.raises(Conflict) as caught:
+        await graph.ainvoke(say("slow", "s1"), on("t"), context=ana, durability="exit")
+    assert caught.value.inputs == ("s1",)
+    assert store.inbox.pending(ana, "t") == [("s1", "slow")]
+
+
+def test_an_input_without_an_id_is_the_callers_to_send_again(saver: Saver, store: MemoryStore, ana: Identity) -> None:
+    graph = overtaken(saver, store, ana)
+    with pytest.raises(Conflict, match="run its input again") as caught:
+        graph.invoke({"messages": [("user", "slow")]}, on("t"), context=ana, durability="exit")
+    assert (caught.value.inputs, store.inbox.pending(ana, "t")) == ((), [])
+
+
+# ------------------------------------------------------------------------------ a new input while a question is pending
+
+
+@tool
+def pay(amount: int) -> str:
+    """Pay, once a person has agreed."""
+    return f"paid {amount}: {interrupt('May I pay?')}"
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_a_new_input_while_a_tool_asks_is_answered(
+    saver: Saver, store: MemoryStore, ana: Identity, durability: Durability
+) -> None:
+    call = AIMessage("", tool_calls=[{"name": "pay", "args": {"amount": 5}, "id": "c"}])
+    model = FakeModel(replies=[call, "Then I do not pay."])
+    agent = create_memory_agent(model, [pay]).compile(checkpointer=saver, store=store)
+    asked = agent.invoke(say("Pay 5."), on("t"), context=ana, durability=durability)
+    assert [each.value for each in asked["__interrupt__"]] == ["May I pay?"]
+    result = agent.invoke(say("No, never mind."), on("t"), context=ana, durability=durability)
+    assert result["messages"][-1].text == "Then I do not pay."
+    assert [(message.type, message.text) for message in model.prompts[1] if message.type != "system"] == [
+        ("human", "Pay 5."),
+        ("ai", ""),
+        ("tool", INTERRUPTED),
+        ("human", "No, never mind."),
+    ]
+    assert agent.get_state(on("t")).next == ()
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+async def test_a_new_input_while_a_subgraph_asks_is_answered(saver: Saver, durability: Durability) -> None:
+    def ask(state: MemoryState) -> dict[str, Any]:
+        if state["messages"][-1].text == "ask me":
+            interrupt("yes?")
+        return echo(state)
+
+    host = MemoryGraph(MemoryState)
+    host.add_node("inner", echo_graph(ask).compile())
+    host.add_edge(START, "inner")
+    graph = host.compile(checkpointer=saver)
+    assert "__interrupt__" in await graph.ainvoke(say("ask me"), on("t"), durability=durability)
+    result = await graph.ainvoke(say("something else"), on("t"), durability=durability)
+    assert "__interrupt__" not in result
+    assert said(graph, "t") == ["ask me", "something else", "re: something else"]

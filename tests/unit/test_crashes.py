@@ -20,13 +20,12 @@ ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 
 
-def load(*arguments: str) -> dict[str, Any]:
+def load(*arguments: str, benchmark: str = "crash") -> dict[str, Any]:
     """What the benchmark of crashes found."""
-    if not (ROOT / "benchmarks" / "crash.py").exists():
+    if not (ROOT / "benchmarks" / f"{benchmark}.py").exists():
         pytest.skip("benchmarks are not part of a source distribution")
-    run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.crash", "--json", *arguments], cwd=ROOT, capture_output=True, check=True
-    )
+    command = [sys.executable, "-m", f"benchmarks.{benchmark}", "--json", *arguments]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
     found: dict[str, Any] = json.loads(run.stdout)
     return found
 
@@ -35,6 +34,17 @@ def test_no_kill_loses_what_was_acknowledged() -> None:
     found = load("--rounds", "4", "--seconds", "0")["kill"]
     assert found["acknowledged"] > 0
     assert (found["rounds"], found["lost"], found["half_written"], found["repairs"]) == (4, 0, 0, 0)
+
+
+def test_a_thread_that_was_killed_at_random_reads_as_one_that_was_not_and_books_once() -> None:
+    found = load("--kills", "12", "--turns", "12", benchmark="kill")
+    assert found["kills"] >= 12
+    assert {key: found[key] for key in ("threads_that_differ", "booked_twice", "never_booked", "messages")} == {
+        "threads_that_differ": 0,
+        "booked_twice": 0,
+        "never_booked": 0,
+        "messages": 60,
+    }
 
 
 def test_four_processes_of_four_threads_write_and_read_one_file() -> None:
