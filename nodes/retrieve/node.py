@@ -23,7 +23,7 @@ from everthread.nodes.retrieve.checks import (
 )
 from everthread.nodes.retrieve.pack import pack
 from everthread.nodes.retrieve.query import asked_at, queries_of
-from everthread.nodes.state import MemoryState, MemoryUpdate, visible
+from everthread.nodes.state import MemoryState, MemoryUpdate, last_request, visible
 from everthread.stores.access import unfit
 from everthread.stores.contract import MemoryStore, Source, Task
 from everthread.stores.identity import MemoryContext
@@ -120,7 +120,7 @@ class Retrieve(Node):
         messages = state.get("messages", [])
         queries = queries_of(messages)
         nothing: MemoryUpdate = {"recalled": []} if state.get("recalled") else {}
-        if not queries:
+        if last_request(messages) is None:
             return nothing
         if memory_of(runtime) == "off":
             announce(runtime, "retrieve", "skipped", reason="memory is off for this run or thread, or by consent")
@@ -173,7 +173,8 @@ class Retrieve(Node):
         profile = self._profile(store, context, thread_id)
         unique = unrepeated([*hits, *profile, *self._tasks(store, context, thread_id)], in_view)
         worthy = trusted(unique.kept, self.trust)
-        sound = verified(worthy.kept, identity, self.verifier)
+        # what is observed now says nothing about what was known then
+        sound = verified(worthy.kept, identity, self.verifier if moment is None else None)
         whole = counterparts(sound.kept, records)
         found = [each for each in whole if each.source != "profile"]
         searched = pack(found, self.budget_tokens, self.budget_characters)
@@ -218,14 +219,16 @@ class Retrieve(Node):
         return [Candidate("profile", record=record, why="how the user wants to be answered") for record in found]
 
     def _tasks(self, store: MemoryStore, context: MemoryContext, thread_id: str | None) -> list[Candidate]:
-        """Open tasks that belong here: what runs first, then what is due first. Tasks have no history, so that there
-        are none in the past."""
+        """Open tasks that belong here: what runs first, then what is due first. One of which notice was given stands in
+        a thread. Tasks have no history, so that there are none in the past."""
         if not self.tasks or context.moment is not None:
             return []
         here = [
             task
             for task in store.tasks.of(context.identity, statuses=("running", "scheduled"))
-            if task.thread_id in (None, thread_id) and (task.status == "running" or _is_near(task))
+            if task.thread_id in (None, thread_id)
+            and task.told_at is None
+            and (task.status == "running" or _is_near(task))
         ]
         return [Candidate("task", task=task, why="it is open") for task in sorted(here, key=_urgency)[: self.tasks]]
 

@@ -377,3 +377,21 @@ def test_memory_that_is_off_shows_neither_profile_nor_tasks(home: Home, ana: Ide
     model = FakeModel()
     agent_on(home, model).invoke(ask("Hello there"), at("a"), context=MemoryContext(identity=ana, memory="off"))
     assert shown(model) == ""
+
+
+def test_a_picture_without_a_word_is_answered_as_the_user_wishes(home: Home, ana: Identity) -> None:
+    store, _ = home
+    (wish,) = keep(store, ana, learnt("Answers are in German.", content_type="preference", concerns="expression"))
+    picture: Any = [{"type": "image", "url": "https://example.org/cat.png"}]
+    update: Any = Retrieve()({"messages": [HumanMessage(picture)]}, runtime_for(ana, store, "z"))
+    assert [each["id"] for each in update["recalled"]] == [wish.id]
+
+
+def test_what_is_observed_now_says_nothing_of_what_was_known_then(home: Home, ana: Identity) -> None:
+    store, _ = home
+    (port,) = keep(store, ana, learnt("The billing service listens on port 8443.", verify_before_use=True))
+    retrieve = Retrieve(verifier=lambda identity, record: False)
+    question = "On which port does the billing service listen?"
+    then = MemoryContext(identity=ana, as_of=now_utc())
+    assert recalled(store, ana, question, retrieve) == []
+    assert [each["id"] for each in recalled(store, then, question, retrieve)] == [port.id]
