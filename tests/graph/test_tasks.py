@@ -4,6 +4,9 @@ one thread does stays out of another."""
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
@@ -135,6 +138,75 @@ def test_a_run_that_fails_gives_its_notice_when_it_is_tried_again(home: Home, an
     agent.invoke(say("And?"), at("a"), context=ana, durability=durability)
     assert told(model) == [1, 0, 1, 1]
     assert store.tasks.of(ana)[0].told_at is not None
+
+
+DYING = """
+import os, signal, sys
+
+from langchain_core.messages import HumanMessage
+from support.models import FakeModel
+
+from everthread import Identity
+from everthread.graphs import create_memory_agent
+from everthread.stores import open_checkpointer, open_store
+
+
+class Dying(FakeModel):
+    def _generate(self, *args, **options):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+with open_store(sys.argv[1]) as store, open_checkpointer(sys.argv[1]) as saver:
+    agent = create_memory_agent(Dying()).compile(checkpointer=saver, store=store)
+    said = {"messages": [HumanMessage("Hello.")]}
+    config = {"configurable": {"thread_id": "a"}}
+    agent.invoke(said, config, context=Identity(tenant="acme", user="ana", project="billing"), durability=sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+def test_a_process_that_is_killed_after_its_notice_was_claimed_gives_it_once_when_it_is_resumed(
+    home: Home, ana: Identity, tmp_path: Path, durability: str
+) -> None:
+    store, saver = home
+    due(store, ana)
+    command = [sys.executable, "-c", DYING, f"sqlite:{tmp_path}", durability]
+    died = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    model = FakeModel()
+    agent = create_memory_agent(model).compile(checkpointer=saver, store=store)
+    agent.invoke(say("Hello."), at("b"), context=ana)
+    assert told(model) == [0], "thread a has it"
+    resumed = None if agent.get_state(at("a")).next else say("Hello.")
+    agent.invoke(resumed, at("a"), context=ana)
+    agent.invoke(say("And?"), at("a"), context=ana)
+    assert told(model) == [0, 1, 1]
+    assert store.tasks.of(ana)[0].told_at is not None
+
+
+def test_of_eight_threads_at_once_one_is_told(home: Home, ana: Identity) -> None:
+    store, saver = home
+    due(store, ana)
+    models = [FakeModel() for _ in range(8)]
+
+    def turn(number: int) -> None:
+        agent = create_memory_agent(models[number]).compile(checkpointer=saver, store=store)
+        agent.invoke(say("Hello."), at(f"t{number}"), context=ana)
+
+    for _ in range(2):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(turn, range(8)))
+    assert sorted(told(model) for model in models) == [[0, 0]] * 7 + [[1, 1]]
+
+
+def test_what_was_told_does_not_stand_in_each_later_request(home: Home, ana: Identity) -> None:
+    store, saver = home
+    model = FakeModel()
+    agent = create_memory_agent(model).compile(checkpointer=saver, store=store)
+    due(store, ana)
+    for thread in ("a", "a", "b"):
+        agent.invoke(say("Hello."), at(thread), context=ana)
+    assert "call Ben" not in prompt(model.prompts[2])
 
 
 def test_a_process_that_dies_before_the_checkpoint_gives_it_again(home: Home, ana: Identity) -> None:
