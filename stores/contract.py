@@ -495,6 +495,7 @@ class MemoryStore(BaseStore):
         floor: float | None = None,
         explain: bool = False,
         asked_at: datetime | None = None,
+        task: str | None = None,
     ) -> Recall:
         """Search what this identity may read; the best first.
 
@@ -503,7 +504,7 @@ class MemoryStore(BaseStore):
         that stood at that time. `now` is the time that validity and decay are measured from. Hits that score below
         `floor` are dropped, and when none is left the recall abstains; None only ranks. An arm that fails is named in
         `degraded` and the others answer. `asked_at` is when the question was asked, if not now: the days that it names
-        are counted from then.
+        are counted from then. `task` is what is being worked on: what answers and belongs to it counts more (R192).
         """
 
     @abstractmethod

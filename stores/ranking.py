@@ -6,14 +6,14 @@ Pure functions over records; what each signal was is handed back with the score,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from everthread.stores.record import Authority, Record, Signals
-from everthread.stores.text import normalise
+from everthread.stores.text import normalise, query_terms
 
-__all__ = ["FLOOR", "ON_DEMAND_FLOOR", "Dropped", "collapse", "entity_links", "weigh"]
+__all__ = ["FLOOR", "ON_DEMAND_FLOOR", "Dropped", "collapse", "entity_links", "task_matches", "weigh"]
 
 FLOOR = 0.21
 """Below this score a record is not worth a prompt: nothing is better than the best of the bad (R194).
@@ -125,6 +125,18 @@ def entity_links(query: str, records: Iterable[Record]) -> list[float]:
     """For each record the share of its entities that the query names, from 0 to 1; 0 for a record without any."""
     asked = normalise(query)
     return [_share_named(asked, record.entities) for record in records]
+
+
+def task_matches(task: str | None, records: Sequence[Record]) -> list[float]:
+    """For each record how much of what it says the task in hand names too, by weight, from 0 to 1; 0 without a task."""
+    if not task:
+        return [0.0] * len(records)
+    named = query_terms(task).keys()
+    return [_share_of(query_terms(record.statement), named) for record in records]
+
+
+def _share_of(said: Mapping[str, float], named: Collection[str]) -> float:
+    return round(sum(weight for term, weight in said.items() if term in named) / (sum(said.values()) or 1.0), 4)
 
 
 def _share_named(asked: str, entities: Sequence[str]) -> float:

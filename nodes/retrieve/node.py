@@ -22,7 +22,7 @@ from everthread.nodes.retrieve.checks import (
     verified,
 )
 from everthread.nodes.retrieve.pack import pack
-from everthread.nodes.retrieve.query import asked_at, queries_of
+from everthread.nodes.retrieve.query import asked_at, queries_of, task_in
 from everthread.nodes.state import MemoryState, MemoryUpdate, last_request, visible
 from everthread.stores.access import unfit
 from everthread.stores.contract import MemoryStore, Source, Task
@@ -133,6 +133,7 @@ class Retrieve(Node):
                 thread_id=named_thread(runtime),
                 in_view=[message.id for message in visible(state) if message.id],
                 said_at=asked_at(messages),
+                task=_task_of(state, store, context),
             )
         except StoreError as error:
             announce(runtime, "retrieve", "degraded", reason=str(error))
@@ -149,13 +150,15 @@ class Retrieve(Node):
         thread_id: str | None = None,
         in_view: Sequence[str] = (),
         said_at: datetime | None = None,
+        task: str | None = None,
         explain: bool | None = None,
     ) -> Looked:
         """The stages, one after the other, for queries of which the first that finds something counts. `in_view` are
-        the ids of messages that the model sees anyway, `said_at` when the request was said."""
+        the ids of messages that the model sees anyway, `said_at` is when the request was said, `task` what is being
+        worked on."""
         identity, moment = context.identity, context.moment
         recall = self._searched(
-            store, context, queries, thread_id, said_at, self.explain if explain is None else explain
+            store, context, queries, thread_id, said_at, task, self.explain if explain is None else explain
         )
         answers = recall.hits if recall else ()
         ids = [hit.record_id for hit in answers if hit.record_id]
@@ -193,6 +196,7 @@ class Retrieve(Node):
         queries: Sequence[str],
         thread_id: str | None,
         said_at: datetime | None,
+        task: str | None,
         explain: bool,
     ) -> Recall | None:
         recall = None
@@ -207,6 +211,7 @@ class Retrieve(Node):
                 floor=self.floor,
                 explain=explain,
                 asked_at=said_at,
+                task=task,
             )
             if recall.hits:
                 break
@@ -262,6 +267,13 @@ def checked_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
     if not given or set(given) - {"records", "evidence"}:
         raise UsageError(f'Retrieve: sources are "records" and "evidence", not {sources!r}; give one of them, or both')
     return given
+
+
+def _task_of(state: MemoryState, store: MemoryStore, context: MemoryContext) -> str | None:
+    """What the thread is about, where its TaskState is known."""
+    id = state.get("window", {}).get("task_state")
+    artifact = store.artifacts.get(context.identity, id) if id else None
+    return task_in(artifact.text) if artifact else None
 
 
 def _is_near(task: Task) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,7 +13,7 @@ from everthread.nodes.state import is_marked, last_request
 from everthread.stores.messages import time_of
 from everthread.stores.text import cjk_share, is_telling, query_terms
 
-__all__ = ["asked_at", "phrases_of", "queries_of"]
+__all__ = ["asked_at", "phrases_of", "queries_of", "task_in"]
 
 FEW_TERMS = 3
 """A request with fewer content words than this may lean on the one before it."""
@@ -58,6 +59,16 @@ def asked_at(messages: Sequence[AnyMessage]) -> datetime | None:
     from when a run is resumed. None when it does not say."""
     request = last_request(list(messages))
     return None if request is None else time_of(request)
+
+
+def task_in(task_state: str) -> str:
+    """What is being worked on and what comes next, of a TaskState as JSON; empty for what is none."""
+    try:
+        state = json.loads(task_state)
+    except ValueError:
+        return ""
+    parts = (state.get("task"), state.get("next_step")) if isinstance(state, dict) else ()
+    return "\n".join(part for part in parts if isinstance(part, str) and part)
 
 
 def _words(text: str) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from everthread.errors import UsageError
 from everthread.stores.access import may_read, narrows, searched_owners, unfit
 from everthread.stores.identity import Identity, Owner, Scope, aware
-from everthread.stores.ranking import collapse, entity_links, weigh
+from everthread.stores.ranking import collapse, entity_links, task_matches, weigh
 from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
 from everthread.stores.scoring import Corpus, Query, Scores
@@ -64,6 +64,7 @@ class Question(NamedTuple):
     floor: float | None
     explain: bool
     asked_at: datetime | None = None
+    task: str | None = None
 
     @property
     def pool(self) -> int:
@@ -123,6 +124,7 @@ class Recaller:
         floor: float | None,
         explain: bool,
         asked_at: datetime | None = None,
+        task: str | None = None,
     ) -> Recall:
         """See `MemoryStore.recall`."""
         wanted = _checked_sources(sources)
@@ -140,6 +142,7 @@ class Recaller:
             floor=floor,
             explain=explain,
             asked_at=None if asked_at is None else aware(asked_at, "asked_at"),
+            task=_searchable(task or ""),
         )
         degraded = [f"query: only its first {MAX_QUERY:,} characters were searched"] if len(query) > MAX_QUERY else []
         if not is_telling(asked.text):
@@ -329,14 +332,14 @@ def _weighed(
 ) -> Found:
     """The candidates as hits, best first, without near-duplicates. `wanted`: where each stands in `scores`."""
     records = [readable[id] for id in wanted if id in readable]
-    named = entity_links(asked.text, records)
+    named, matched = entity_links(asked.text, records), task_matches(asked.task, records)
     rows = list(wanted.values())
     columns = (scores.relevance, scores.semantic, scores.keyword)
     scored = dict(
         zip(wanted, zip(*(map(_steady, column[rows].tolist()) for column in columns), strict=True), strict=True)
     )
     candidates: dict[str, Candidate] = {}
-    for record, graph in zip(records, named, strict=True):
+    for record, graph, task in zip(records, named, matched, strict=True):
         relevance, semantic, keyword = scored[record.id]
         brought_by = linked.get(record.id)
         through = LINKED_SHARE * scored[brought_by][0] if brought_by in scored else 0.0
@@ -350,6 +353,7 @@ def _weighed(
             semantic=semantic,
             keyword=keyword,
             graph=graph,
+            task=task,
             now=asked.now,
         )
         candidates[record.id] = Candidate(record, round(weighed, 4), signals, brought_by)

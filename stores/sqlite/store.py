@@ -197,6 +197,7 @@ class SqliteStore(MemoryStore):
         floor: float | None = None,
         explain: bool = False,
         asked_at: datetime | None = None,
+        task: str | None = None,
     ) -> Recall:
         found = self._recaller.recall(
             identity,
@@ -210,6 +211,7 @@ class SqliteStore(MemoryStore):
             floor=floor,
             explain=explain,
             asked_at=asked_at,
+            task=task,
         )
         self._reads.hits(identity, (*found.hits, *found.dropped))
         return found

@@ -384,3 +384,27 @@ def test_confirmed_sources_do_not_change_what_is_found(store: MemoryStore, ana: 
         )
     after = store.recall(ana, "tea", now=NOON).hits
     assert [hit.model_copy(update={"revision": 1}) for hit in after] == list(before)
+
+
+@pytest.mark.parametrize(
+    ("question", "task", "answers"),
+    [
+        ("When is the deploy?", "We move the billing service to Oslo.", ["The shop", "The billing service"]),
+        ("什么时候部署？", "我们把账单服务迁到奥斯陆。", ["商店", "账单服务"]),
+    ],
+)
+def test_of_what_answers_alike_what_belongs_to_the_task_comes_first(
+    store: MemoryStore, ana: Identity, question: str, task: str, answers: list[str]
+) -> None:
+    deploys = "{}在星期一部署。" if question[0] == "什" else "{} has its deploy on Monday."
+    shop, billing = keep(store, ana, *(learnt(deploys.format(what)) for what in answers))
+    keep(store, ana, learnt("Billing, billing service, Oslo."))
+    plain = store.recall(ana, question, floor=0.1)
+    working = store.recall(ana, question, floor=0.1, task=task)
+    scores = {hit.record_id: hit for hit in working.hits}
+    assert scores[billing.id].signals.task > scores[shop.id].signals.task
+    before = {hit.record_id: hit.score for hit in plain.hits}
+    assert scores[billing.id].score / before[billing.id] > scores[shop.id].score / before[shop.id]
+    assert {hit.signals.task for hit in plain.hits} == {0.0}
+    # what has nothing to do with the question is not brought by the task
+    assert set(found(working)) == set(found(plain)) == {shop.id, billing.id}

@@ -395,3 +395,19 @@ def test_what_is_observed_now_says_nothing_of_what_was_known_then(home: Home, an
     then = MemoryContext(identity=ana, as_of=now_utc())
     assert recalled(store, ana, question, retrieve) == []
     assert [each["id"] for each in recalled(store, then, question, retrieve)] == [port.id]
+
+
+def test_the_task_of_the_thread_weighs_what_is_found(home: Home, ana: Identity) -> None:
+    store, _ = home
+    shop, billing = keep(
+        store,
+        ana,
+        learnt("The shop has its deploy on Monday."),
+        learnt("The billing service has its deploy on Monday."),
+    )
+    state = '{"task": "Move the billing service to Oslo.", "next_step": "Prepare the billing service."}'
+    window: Any = {"task_state": store.artifacts.put(ana, "task_state", state, thread_id="z")}
+    question: Any = {**ask("When is the deploy?"), "window": window}
+    update: Any = Retrieve()(question, runtime_for(ana, store, "z"))
+    signals = {each["id"]: each["why"] for each in update["recalled"]}
+    assert "task " in signals[billing.id] and "task " not in signals[shop.id]

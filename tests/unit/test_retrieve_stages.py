@@ -15,7 +15,8 @@ from everthread.nodes import Retrieve
 from everthread.nodes.retrieve.candidate import Candidate, LeftOut
 from everthread.nodes.retrieve.checks import counterparts, trust, trusted, unrepeated, verified
 from everthread.nodes.retrieve.pack import pack
-from everthread.nodes.retrieve.query import asked_at, phrases_of, queries_of
+from everthread.nodes.retrieve.query import asked_at, phrases_of, queries_of, task_in
+from everthread.stores.ranking import task_matches
 from everthread.stores.record import Hit, Relation, Signals
 from everthread.stores.text import estimate_tokens
 
@@ -81,6 +82,40 @@ def test_the_days_that_a_request_names_are_counted_from_when_it_was_said() -> No
     moment = asked_at([said])
     assert moment == datetime(2026, 3, 4, 22, 30, tzinfo=UTC) and moment.date().isoformat() == "2026-03-04"
     assert asked_at([HumanMessage("What happened yesterday?")]) is asked_at([]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        (
+            '{"task": "Move billing to Oslo.", "next_step": "Ask ops.", "done": ["x"]}',
+            "Move billing to Oslo.\nAsk ops.",
+        ),
+        ('{"task": "把账单系统迁到奥斯陆", "next_step": ""}', "把账单系统迁到奥斯陆"),
+        ("not JSON", ""),
+        ("[1]", ""),
+        ('{"task": 7}', ""),
+    ],
+)
+def test_the_task_in_hand_is_what_is_done_and_what_comes_next(text: str, task: str) -> None:
+    assert task_in(text) == task
+
+
+@pytest.mark.parametrize(
+    ("task", "first", "second"),
+    [
+        (
+            "We move the billing service to Oslo.",
+            "The billing service deploys on Monday.",
+            "The shop deploys on Monday.",
+        ),
+        ("我们把账单服务迁到奥斯陆。", "账单服务在星期一部署。", "商店在星期一部署。"),
+    ],
+)
+def test_what_belongs_to_the_task_counts_more(task: str, first: str, second: str) -> None:
+    of_task, other = task_matches(task, [learnt(first), learnt(second)])
+    assert of_task > other >= 0
+    assert task_matches(None, [learnt(first)]) == task_matches("", [learnt(first)]) == [0.0]
 
 
 # ----------------------------------------------------------------------------------------------------------- repetition
