@@ -94,7 +94,8 @@ def walk(
     key: Callable[[], str] = typer.getchar,
     line: Callable[[str], str] = lambda asked: str(typer.prompt(asked, default="", show_default=False)),
 ) -> None:
-    """Ask about one after the other by a key, and decide. What cannot be decided is said, and stays."""
+    """Ask about one after the other by a key, and decide. What cannot be decided is said, and stays. Ctrl-C, or the end
+    of what is typed, leaves the rest, like q."""
     from everthread.nodes.extract.review import Verdict
 
     counted = {"approved": 0, "edited": 0, "rejected": 0, "skipped": 0}
@@ -102,14 +103,18 @@ def walk(
         _show(each, f"{number} of {len(found)}")
         while True:
             say(KEYS)
-            pressed = key().lower()
+            try:
+                pressed = key().lower()
+                verdict = _asked(pressed, line, Verdict)
+            except (KeyboardInterrupt, EOFError, typer.Abort):
+                pressed, verdict = "q", None
+                say()
             if pressed in ("q", "\x03", "\x04", "\x1b"):
                 _count(counted, left=len(found) - number + 1)
                 return
             if pressed == "s":
                 counted["skipped"] += 1
                 break
-            verdict = _asked(pressed, line, Verdict)
             if verdict is None:
                 continue
             try:

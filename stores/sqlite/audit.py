@@ -320,15 +320,24 @@ def link(last: bytes, row: tuple[Any, ...]) -> bytes:
 
 
 def _entry(seq: int, at: int, user: str, action: str, thread_id: str | None, detail: str) -> AuditEntry:
-    known = json.loads(detail)
+    known = _read(detail)
     known.pop("thread_id", None)
     return AuditEntry(seq=seq, at=moment(at), user=user, action=action, thread_id=thread_id, detail=known)
 
 
 def _of_another(seq: int, at: int, user: str, action: str, thread_id: str | None, detail: str, own: str) -> AuditEntry:
     """What another did to this user's records: of what else the act was about, nothing."""
-    known = {"receipt": json.loads(detail).get("receipt"), "records": sorted(json.loads(own))}
+    known = {"receipt": _read(detail).get("receipt"), "records": sorted(json.loads(own))}
     return AuditEntry(seq=seq, at=moment(at), user=user, action=action, thread_id=None, detail=known)
+
+
+def _read(detail: str) -> dict[str, Any]:
+    """The detail of an entry; of one that somebody has made unreadable, only that it is. `verified` names it."""
+    try:
+        known = json.loads(detail)
+    except ValueError:
+        known = None
+    return known if isinstance(known, dict) else {"unreadable": True}
 
 
 def _is_admin(identity: Identity) -> bool:

@@ -26,18 +26,24 @@ BACKOFF = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), t
 """How long a job waits after its first, second, third and fourth failure."""
 ATTEMPTS = len(BACKOFF) + 1
 """A job that has failed this often is given up: `failed` lists it."""
+LONGEST = timedelta(days=1)
+"""How long a lease lasts at most. One that runs longer was given by a clock that was wrong, and holds nothing up."""
 ERROR_LENGTH = 500
 """Characters of an error that are kept."""
 
 COLUMNS = "id, kind, payload, attempts, token, tenant, user, error"
 
 # `due_at` is when a waiting job may start, and when a lease runs out: either way, when it can be claimed.
-CLAIMABLE = """
-FROM jobs WHERE status IN ('ready', 'leased') AND due_at <= ?1
+# A lease, or a wait after a failure, that ends later than one can is of a clock that was ahead.
+_DAY, _WAIT = LONGEST // timedelta(microseconds=1), BACKOFF[-1] // timedelta(microseconds=1)
+CLAIMABLE = f"""
+FROM jobs WHERE status IN ('ready', 'leased')
+  AND (due_at <= ?1 OR (status = 'leased' AND due_at > ?1 + {_DAY})
+    OR (status = 'ready' AND attempts > 0 AND due_at > ?1 + {_WAIT}))
   AND (?2 IS NULL OR kind IN (SELECT value FROM json_each(?2)))
   AND (lane IS NULL OR NOT EXISTS (
     SELECT 1 FROM jobs AS other WHERE other.tenant = jobs.tenant AND other.user = jobs.user AND other.lane = jobs.lane
-      AND other.status = 'leased' AND other.due_at > ?1
+      AND other.status = 'leased' AND other.due_at > ?1 AND other.due_at <= ?1 + {_DAY}
   ))
 """
 GIVE_UP = f"""
@@ -57,8 +63,8 @@ WHERE id = ?1 AND token = ?2 AND status = 'leased'
 """
 
 # What a job is called outside: one whose lease ran out waits like any other.
-STATUS = """
-CASE WHEN status = 'ready' OR (status = 'leased' AND due_at <= :now) THEN 'waiting'
+STATUS = f"""
+CASE WHEN status = 'ready' OR (status = 'leased' AND NOT due_at BETWEEN :now + 1 AND :now + {_DAY}) THEN 'waiting'
      WHEN status = 'leased' THEN 'running' ELSE status END
 """
 VISIBLE = "tenant = :tenant AND (user = :user OR :admin)"
@@ -117,7 +123,10 @@ class Jobs:
         self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0, now: datetime | None = None
     ) -> Job | None:
         """Lease the oldest job that is due (of these kinds) for so many seconds, or None. A lease that ran out is
-        claimed again with a higher token; at its sixth claim the job is given up instead."""
+        claimed again with a higher token; at its sixth claim the job is given up instead. UsageError for a lease of
+        more than a day: `heartbeat` prolongs one."""
+        if seconds > LONGEST.total_seconds():
+            raise UsageError(f"a lease lasts a day at most, not {seconds:.0f} seconds; heartbeat prolongs it")
         time = now or now_utc()
         chosen = (micros(time), None if kinds is None else json.dumps(list(kinds)))
         with self._database.read() as connection:

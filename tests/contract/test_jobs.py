@@ -372,6 +372,29 @@ def test_an_error_that_is_not_ours_is_kept_without_its_words(store: MemoryStore,
 # --- gates
 
 
+def test_a_clock_that_was_ahead_holds_up_neither_its_job_nor_its_lane(
+    store: MemoryStore, ana: Identity, now: datetime
+) -> None:
+    ahead = now + timedelta(days=400)
+    first = store.jobs.enqueue(ana, "extract", {}, lane="learn")
+    dead = claimed(store, ahead)
+    assert (dead.id, [job.status for job in store.jobs.of(ana, now=now)]) == (first, ["waiting"])
+    again = claimed(store, now)
+    assert (again.id, again.token) == (first, 2)
+    store.jobs.fail(again, "no", now=ahead)
+    assert claimed(store, now).id == first
+
+
+def test_a_job_put_off_for_long_waits_all_the_same(store: MemoryStore, ana: Identity, now: datetime) -> None:
+    store.jobs.enqueue(ana, "extract", {}, due_at=now + timedelta(days=400))
+    assert store.jobs.claim(now=now + timedelta(days=399)) is None
+
+
+def test_a_lease_of_more_than_a_day_is_refused(store: MemoryStore, now: datetime) -> None:
+    with pytest.raises(UsageError, match=r"^a lease lasts a day at most, not 86401 seconds; heartbeat prolongs it$"):
+        store.jobs.claim(now=now, seconds=86_401)
+
+
 def test_a_gate_lets_one_through_in_a_while_whichever_store_asks(
     reopen: Callable[..., MemoryStore], ana: Identity, ben: Identity, now: datetime
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from support.models import FakeModel
@@ -162,3 +163,21 @@ def test_whether_a_thread_uses_memory_is_shown_with_its_reason_and_chosen(tmp_pa
     for wrong in (["--memory", "on"], ["t1", "--memory", "maybe"]):
         assert run(tmp_path, "threads", *wrong).exit_code == 2
     assert run(tmp_path, "threads", "nowhere").stdout == "no such thread\n"
+
+
+@pytest.mark.parametrize("detail", ["not json", "[1, 2]", ""])
+def test_an_entry_that_was_made_unreadable_is_named_and_hides_no_other(tmp_path: Path, detail: str) -> None:
+    with open_store(tmp_path) as store:
+        keep(store, ANA, learnt("Ana likes tea."), learnt("Ana likes trains."))
+        keep(store, ANA, learnt("Ana likes Porto."))
+    with closing(apsw.Connection(str(tmp_path / "memory.db"))) as connection:
+        connection.execute("UPDATE audit SET detail = ? WHERE seq = 1", (detail,))
+    result = run(tmp_path, "audit", "--json")
+    report = AuditReport.model_validate_json(result.stdout)
+    assert (result.exit_code, [entry.seq for entry in report.entries]) == (1, [1, 2])
+    assert (report.entries[0].detail, report.chain.detail) == (
+        {"unreadable": True},
+        "entry 1 was changed, or one before it is gone",
+    )
+    assert run(tmp_path, "audit").exit_code == 1
+    assert run(tmp_path, "export").exit_code == 0

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import pty
-import select
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from support.records import NOON, keep, learnt, write
 from typer.testing import CliRunner, Result
 
@@ -264,6 +265,25 @@ def test_skipping_and_quitting_leave_the_rest(
     assert capsys.readouterr().out.endswith("1 approved, 1 skipped, 1 left\n")
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, EOFError, typer.Abort])
+def test_stopping_in_the_middle_of_an_edit_leaves_it_and_the_rest(
+    three: tuple[MemoryStore, list[Waiting]], capsys: pytest.CaptureFixture[str], stop: type[BaseException]
+) -> None:
+    store, found = three
+    keys = iter("ae")
+
+    def line(asked: str) -> str:
+        raise stop
+
+    walk(found, lambda each, said: review(store, ANA, each.record.id, said), key=lambda: next(keys), line=line)
+    assert [record.status for record in store.records(ANA, ids=[each.record.id for each in found])] == [
+        "active",
+        "pending",
+        "pending",
+    ]
+    assert capsys.readouterr().out.endswith("1 approved, 2 left\n")
+
+
 def test_what_cannot_be_decided_is_said_and_asked_again(
     three: tuple[MemoryStore, list[Waiting]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,35 +308,61 @@ def test_a_statement_cannot_pretend_to_be_another_line(
     assert sum(line.startswith("  source: ") for line in shown) == 1
 
 
+PATIENCE = 120.0
+"""Seconds after which a command on a terminal is ended, however slow the machine is."""
+
+
 def test_on_a_terminal_it_asks(home: Path) -> None:
-    here, there = pty.openpty()
-    command = [sys.executable, "-c", "from everthread.cli import main; main()", "review", "--home", str(home)]
-    with subprocess.Popen(
-        [*command, "--user", "ana", "--project", "billing"],
-        stdin=there,
-        stdout=there,
-        stderr=there,
-        start_new_session=True,
-        env=os.environ | {"COLUMNS": "200"},
-    ) as process:
-        os.close(there)
-        shown = read_until(here, "[q]uit")
-        while process.poll() is None and termios.tcgetattr(here)[3] & termios.ICANON:
-            time.sleep(0.01)  # what is typed before it reads single keys is thrown away
-        os.write(here, b"a")
-        shown += read_until(here, None)
-        os.close(here)  # a command that still waits is hung up on
-    assert process.returncode == 0, shown
+    code, shown = on_a_terminal(home, b"a")
+    assert code == 0, shown
     assert '  example.org said: "Ana lives in Rome!"' in shown
     assert "  would replace: The user lives in Oslo. (user_explicit, " in shown
     assert "1 approved" in shown
     assert standing(home) == [("The user lives in Rome.", "external")]
 
 
+@pytest.mark.parametrize("key", [b"\x03", b"\x04", b"q"])
+def test_ctrl_c_the_end_of_input_and_q_leave_what_waits(home: Path, key: bytes) -> None:
+    code, shown = on_a_terminal(home, key)
+    assert (code, "1 left" in shown) == (0, True), shown
+    assert standing(home) == [("The user lives in Oslo.", "user_explicit")]
+
+
+def on_a_terminal(home: Path, key: bytes) -> tuple[int, str]:
+    """The exit code and the screen of `everthread review`, after this key. It is killed when it does not end by itself:
+    the test then fails by the code, and holds up nothing."""
+    here, there = pty.openpty()
+    command = [sys.executable, "-c", "from everthread.cli import main; main()", "review", "--home", str(home)]
+    process = subprocess.Popen(
+        [*command, "--user", "ana", "--project", "billing"],
+        stdin=there,
+        stdout=there,
+        stderr=there,
+        start_new_session=True,
+        env=os.environ | {"COLUMNS": "200"},
+    )
+    ends = threading.Timer(PATIENCE, process.kill)
+    ends.start()
+    try:
+        os.close(there)
+        shown = read_until(here, "[q]uit")
+        while process.poll() is None and termios.tcgetattr(here)[3] & termios.ICANON:
+            time.sleep(0.01)  # what is typed before it reads single keys is thrown away
+        if process.poll() is None:
+            os.write(here, key)
+            shown += read_until(here, None)
+        return process.wait(), shown
+    finally:
+        ends.cancel()
+        process.kill()
+        process.wait()
+        os.close(here)
+
+
 def read_until(terminal: int, text: str | None) -> str:
-    """What the terminal shows, until it shows `text`, the other side is closed, or nothing comes for a minute."""
+    """What the terminal shows, until it shows `text`, or the other side is closed: its command ended or was killed."""
     shown = ""
-    while (text is None or text not in shown) and select.select([terminal], [], [], 60)[0]:
+    while text is None or text not in shown:
         try:
             got = os.read(terminal, 4096)
         except OSError:
