@@ -23,6 +23,7 @@ check: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/turn.py
+	$(BIN)/python benchmarks/block.py
 	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python benchmarks/recall.py

@@ -244,15 +244,15 @@ class Rows:
     ) -> Iterator[Stored]:
         """The rows of `records` that meet a condition, each as the revision that stood at `as_of`."""
         sql = f"""
-            SELECT body, author FROM (
-                SELECT revisions.body, records.author,
+            SELECT id, revision, body, author FROM (
+                SELECT revisions.id, revisions.revision, revisions.body, records.author,
                        row_number() OVER (PARTITION BY revisions.id ORDER BY revisions.revision DESC) AS age
                 FROM records JOIN revisions ON revisions.id = records.id AND revisions.recorded_at <= :as_of
                 WHERE {condition}
             ) WHERE age = 1
         """
-        for body, author in connection.execute(sql, values | {"as_of": micros(as_of)}):
-            yield Stored(Record.model_validate_json(body), author)
+        for row in connection.execute(sql, values | {"as_of": micros(as_of)}):
+            yield self._stored(*row, 0, None)
 
     def _stored(self, id: str, revision: int, body: str, author: str, used: int, last_used: int | None) -> Stored:
         with self._lock:
