@@ -7,6 +7,8 @@ from everthread.graphs.gate import gate
 
 if TYPE_CHECKING:
     from everthread.graphs.agent import create_memory_agent as create_memory_agent
+    from everthread.graphs.compaction import acompact_now as acompact_now
+    from everthread.graphs.compaction import compact_now as compact_now
     from everthread.graphs.consolidation import create_consolidation_graph as create_consolidation_graph
     from everthread.graphs.middleware import MemoryMiddleware as MemoryMiddleware
     from everthread.graphs.recall import create_recall_graph as create_recall_graph
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "MemoryMiddleware": "everthread.graphs.middleware",
+    "acompact_now": "everthread.graphs.compaction",
+    "compact_now": "everthread.graphs.compaction",
     "create_consolidation_graph": "everthread.graphs.consolidation",
     "create_memory_agent": "everthread.graphs.agent",
     "create_recall_graph": "everthread.graphs.recall",
@@ -21,6 +25,8 @@ _HOMES = {
 }
 __all__ = [
     "MemoryMiddleware",
+    "acompact_now",
+    "compact_now",
     "create_consolidation_graph",
     "create_memory_agent",
     "create_recall_graph",

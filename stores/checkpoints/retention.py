@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 from uuid import UUID, uuid5
@@ -18,6 +19,7 @@ from langgraph._internal._constants import INPUT
 from everthread.stores.checkpoints.rows import BLOBS, COUNTERS, LATEST, ONE, Key, Rows
 
 _NAMESPACES = "SELECT DISTINCT checkpoint_ns FROM checkpoints WHERE thread_id = ?"
+_HEADS = "SELECT thread_id, max(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
 _METADATA = """
 SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?
 """
@@ -84,6 +86,15 @@ def drop_runs(rows: Rows, thread_id: str, run_ids: Collection[str]) -> None:
         history = _history(rows, place)
         _keep(rows, place, {needed for start in kept for needed in lineage(start, history)})
     rows.sweep(thread_id)
+
+
+def last_steps(rows: Rows) -> list[tuple[datetime, str]]:
+    """When each thread made its last step, and its id, the longest idle first."""
+    heads = rows.cursor.execute(_HEADS).fetchall()
+    found = ((rows.kept(Key(thread_id, "", head)), thread_id) for thread_id, head in heads)
+    return sorted(
+        (datetime.fromisoformat(checkpoint["ts"]), thread_id) for checkpoint, thread_id in found if checkpoint
+    )
 
 
 def _places(rows: Rows, thread_id: str) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import copy_context
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -34,7 +35,7 @@ from langgraph.checkpoint.sqlite.utils import search_where
 from everthread.errors import Conflict, StoreError, UsageError
 from everthread.stores.checkpoints import erasing, fence, lease, rows
 from everthread.stores.checkpoints.files import connect, path_of, translated
-from everthread.stores.checkpoints.retention import drop_runs, keep_latest
+from everthread.stores.checkpoints.retention import drop_runs, keep_latest, last_steps
 from everthread.stores.checkpoints.rows import COUNTERS, Key, Rows
 from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import Finding
@@ -53,6 +54,7 @@ _NOTE_WRITE = """
 INSERT INTO writers (thread_id, checkpoint_ns, run, writes) VALUES (?, ?, ?, 1)
 ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET run = excluded.run, writes = writes + 1
 """
+_LENGTH = "SELECT count(*) FROM checkpoints WHERE thread_id = ?"
 _THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
 _RETIRE_WRITERS = "UPDATE writers SET run = ?, writes = writes + 1 WHERE thread_id = ?"
 _THREADS_OF_RUN = """
@@ -413,6 +415,82 @@ class Saver(SqliteSaver):
         with self._rows() as found:
             keep_latest(found, thread_id)
 
+    def retain(
+        self,
+        *,
+        older_than: timedelta | None = None,
+        max_bytes: int | None = None,
+        strategy: str = "keep_latest",
+        now: datetime | None = None,
+    ) -> builtins.list[str]:
+        """Apply a retention policy to all threads (R41, R47); returns those that were pruned, the longest idle first.
+
+        `older_than`: threads whose last step is older. `max_bytes`: as many more, the longest idle first, as it takes
+        to bring what is stored below it. `strategy` as in `prune`: a thread goes on from its last checkpoint, or is
+        gone. A thread that is in a run is left alone. The file is rewritten without its free pages. Raises UsageError
+        without a policy, and for one below zero.
+        """
+        due = self._due(older_than, max_bytes, strategy, now)
+        return self._rewritten([thread_id for thread_id in due if self._prune_idle(thread_id, strategy)])
+
+    async def aretain(
+        self,
+        *,
+        older_than: timedelta | None = None,
+        max_bytes: int | None = None,
+        strategy: str = "keep_latest",
+        now: datetime | None = None,
+    ) -> builtins.list[str]:
+        """`retain` for asyncio."""
+        return await self._run(self.retain, older_than=older_than, max_bytes=max_bytes, strategy=strategy, now=now)
+
+    def _due(
+        self, older_than: timedelta | None, max_bytes: int | None, strategy: str, now: datetime | None
+    ) -> Iterator[str]:
+        """The threads to prune, the longest idle first; asked for the next one only when the last was pruned."""
+        _check_strategy(strategy)
+        if (
+            (older_than, max_bytes) == (None, None)
+            or (older_than or timedelta(1)) < timedelta(0)
+            or (max_bytes or 0) < 0
+        ):
+            raise UsageError("retention needs a policy; say older_than=timedelta(days=30), or max_bytes=1_000_000_000")
+        before = None if older_than is None else (now or datetime.now(UTC)) - older_than
+        with self._rows(transaction=False) as found:
+            idle = last_steps(found)
+        for at, thread_id in idle:
+            if (before is not None and at < before) or (max_bytes is not None and self._stored() > max_bytes):
+                yield thread_id
+
+    def _prune_idle(self, thread_id: str, strategy: str) -> bool:
+        try:
+            with self.turn(thread_id, timeout=0.0):
+                before = self._length(thread_id)
+                self._prune(thread_id, strategy)
+                return self._length(thread_id) < before
+        except Conflict:  # in a run: not idle after all
+            return False
+
+    def _length(self, thread_id: str) -> int:
+        with self.cursor(transaction=False) as cursor:
+            return int(_one(cursor, _LENGTH, (thread_id,)))
+
+    def _stored(self) -> int:
+        """Bytes of the pages in use."""
+        with self.lock, translated(self.path):
+            pages, free, size = (
+                self.conn.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+        return int((pages - free) * size)
+
+    def _rewritten(self, pruned: builtins.list[str]) -> builtins.list[str]:
+        if pruned:
+            with self.lock, translated(self.path):
+                self.conn.execute("VACUUM")
+            self._empty_log()
+        return pruned
+
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, except those that later ones are rebuilt from. Waits for runs that hold
         their threads. A run has an id when its config has one: `{"metadata": {"run_id": ...}}`."""
@@ -438,10 +516,9 @@ class Saver(SqliteSaver):
         """Copy a thread's whole history. Raises UsageError when there is none, or when the target has one."""
         with self._rows() as found:
             cursor = found.cursor
-            count = "SELECT count(*) FROM checkpoints WHERE thread_id = ?"
-            if not _one(cursor, count, (source_thread_id,)):
+            if not _one(cursor, _LENGTH, (source_thread_id,)):
                 raise UsageError(f"thread {source_thread_id!r} has no checkpoints to copy; check its id")
-            if _one(cursor, count, (target_thread_id,)):
+            if _one(cursor, _LENGTH, (target_thread_id,)):
                 raise UsageError(f"thread {target_thread_id!r} has checkpoints already; copy to a new id")
             found.copy(source_thread_id, target_thread_id)
 

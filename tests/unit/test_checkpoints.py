@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -540,6 +541,54 @@ async def test_pruning_drops_what_lies_before_the_last_snapshot(saver: Saver) ->
     assert (before, len(kept) < 100) == (180, True)
     assert kept[-1].parent_config is None
     assert isinstance(kept[-1].checkpoint["channel_values"]["messages"], _DeltaSnapshot)
+
+
+def idle_threads(saver: Saver, turns: int = 4) -> None:
+    """Threads a, b and c, of so many turns each, in the order in which they were last used."""
+    graph = echo_graph().compile(checkpointer=saver)
+    for thread_id in "abc":
+        for number in range(turns):
+            graph.invoke(say(f"{number} " + "word " * 200), on(thread_id))
+
+
+def lengths(saver: Saver) -> dict[str, int]:
+    return {thread_id: len(list(saver.list(on(thread_id)))) for thread_id in "abc"}
+
+
+async def test_threads_that_have_been_idle_for_long_are_pruned_and_go_on(saver: Saver) -> None:
+    graph = long_thread(saver, turns=60)
+    graph.invoke(say("short"), on("short"))
+    head = saver.get_tuple(on("t"))
+    assert head is not None
+    last = datetime.fromisoformat(head.checkpoint["ts"])
+    assert saver.retain(older_than=timedelta(days=30), now=last + timedelta(days=29)) == []
+    pruned = await saver.aretain(older_than=timedelta(days=30), now=last + timedelta(days=31))
+    assert pruned == ["t"]  # all of the short one is needed
+    assert saver.retain(older_than=timedelta(days=30), now=last + timedelta(days=31)) == []
+    graph.invoke(say("and on"), on("t"))
+    assert said(graph, "t") == [*conversation(60), "and on", "re: and on"]
+
+
+def test_a_file_that_is_too_large_loses_the_longest_idle_threads_first(saver: Saver, tmp_path: Path) -> None:
+    idle_threads(saver, turns=20)
+    saver.scrub()
+    size = (tmp_path / "threads.db").stat().st_size
+    assert saver.retain(max_bytes=10 * size, strategy="delete") == []
+    assert saver.retain(max_bytes=size - 1, strategy="delete") == ["a"]
+    assert (tmp_path / "threads.db").stat().st_size < size
+    assert [thread_id for thread_id, length in lengths(saver).items() if length] == ["b", "c"]
+
+
+def test_a_thread_in_a_run_is_not_idle(saver: Saver) -> None:
+    idle_threads(saver, turns=1)
+    with saver.turn("a"):
+        assert saver.retain(older_than=timedelta(0), strategy="delete") == ["b", "c"]
+
+
+@pytest.mark.parametrize("policy", [{}, {"max_bytes": -1}, {"older_than": timedelta(-1)}])
+def test_retention_without_a_policy_is_refused(saver: Saver, policy: Any) -> None:
+    with pytest.raises(UsageError, match="retention needs a policy"):
+        saver.retain(**policy)
 
 
 def test_a_pruned_interrupt_can_still_be_answered(saver: Saver) -> None:

@@ -75,6 +75,8 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
         },
         everthread.graphs: {
             "MemoryMiddleware",
+            "acompact_now",
+            "compact_now",
             "create_consolidation_graph",
             "create_memory_agent",
             "create_recall_graph",
