@@ -251,8 +251,9 @@ class Rows:
                 WHERE {condition}
             ) WHERE age = 1
         """
-        for row in connection.execute(sql, values | {"as_of": micros(as_of)}):
-            yield self._stored(*row, 0, None)
+        rows: Iterable[Any] = connection.execute(sql, values | {"as_of": micros(as_of)})
+        for id, revision, body, author in rows:
+            yield self._stored(id, revision, body, author, 0, None)
 
     def _stored(self, id: str, revision: int, body: str, author: str, used: int, last_used: int | None) -> Stored:
         with self._lock:
