@@ -126,7 +126,8 @@ class Transcripts(Protocol):
         """Make the thread this identity's at first use; AccessDenied if it is another user's (R23)."""
 
     def append(self, identity: Identity, evidence: Sequence[Evidence]) -> int:
-        """Add what is new and return how many were; binds the threads. All or nothing."""
+        """Add what is new and return how many were; binds the threads. All or nothing. AccessDenied where memory is not
+        `on` for the user or the thread: no transcript is kept then."""
 
     def read(
         self, identity: Identity, thread_id: str, *, after: str | None = None, limit: int | None = None

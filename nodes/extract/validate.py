@@ -499,7 +499,8 @@ def _drafted(candidate: Candidate, ground: Ground, evidence: tuple[str, ...]) ->
         rule, reason = "wider-scope", place.review
     sensitivity = _class(candidate)
     lines = ground.rests_on(candidate)
-    observed_at = max(line.at for line in lines)
+    # a message that is dated after today would never be overtaken by what is said tomorrow
+    observed_at = min(max(line.at for line in lines), ground.now)
     cited = (artifact_of(line) for line in lines) if authority == Authority.ARTIFACT else iter(())
     artifact = next((named for named in cited if named), None)
     is_agents = place.scope.owner == "agent"

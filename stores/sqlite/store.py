@@ -107,7 +107,7 @@ class SqliteStore(MemoryStore):
         self._indexer = Indexer(database, self._embedder)
         self._items = Items(database, index=index, ttl=ttl, clock=clock)
         self._sweeper = Sweeper(self._items.sweep_ttl)
-        self.transcripts: Transcripts = Transcripts(database, self._search, self._indexer)
+        self.transcripts: Transcripts = Transcripts(database, self._search, self._indexer, self._consents.of)
         self.artifacts: Artifacts = Artifacts(database)
         self.tasks: Tasks = Tasks(database)
         self.inbox: Inbox = Inbox(database)

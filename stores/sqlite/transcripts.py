@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
 
-from everthread.errors import UsageError
+from everthread.errors import AccessDenied, UsageError
 from everthread.stores.contract import ThreadInfo
 from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, now_utc
@@ -73,8 +73,15 @@ class Transcripts:
     """The transcripts of a store. Each message is in the search index from the moment it is kept; its id there is its
     number in the whole store, so that one user's messages can be found together and read back (`lookup`)."""
 
-    def __init__(self, database: Database, index: SearchIndex, indexer: Indexer) -> None:
+    def __init__(
+        self,
+        database: Database,
+        index: SearchIndex,
+        indexer: Indexer,
+        consent: Callable[[Identity], Memory] = lambda identity: "on",
+    ) -> None:
         self._database = database
+        self._consent = consent
         self._index = index
         self._indexer = indexer
 
@@ -128,13 +135,15 @@ class Transcripts:
     def append(self, identity: Identity, evidence: Sequence[Evidence]) -> int:
         """Add what is new, in this order, and return how many were; binds the threads. All or nothing.
 
-        A message that was erased is not added again. Raises AccessDenied when one of the threads is another user's,
-        UsageError when a payload is not plain JSON. When the embedder fails, the messages are kept and found by
-        keywords, and a job embeds them later.
+        A message that was erased is not added again. Raises AccessDenied when one of the threads is another user's, or
+        memory is not "on" for it or for the user, so that no transcript is kept (R288, R289); UsageError when a payload
+        is not plain JSON. When the embedder fails, the messages are kept and found by keywords, and a job embeds them
+        later.
         """
         fresh = self._unknown(identity, evidence)
         if not fresh:
             return 0
+        self._check_kept(identity, {said.thread_id for said in fresh})  # before an embedder sees a word
         rows = [_to_row(said) for said in fresh]
         # Embedding takes as long as it takes: never inside the transaction.
         prepared = [self._indexer.prepare([_document("", said) for said in part]) for part in _batches(fresh)]
@@ -153,6 +162,20 @@ class Transcripts:
                 log.warning("the embedder failed (%s); what was said now is found by keywords until it answers", kind)
                 order_vectors(connection, identity, space)
         return sum(number is not None for number in numbers)
+
+    def _check_kept(self, identity: Identity, thread_ids: Iterable[str]) -> None:
+        consent = self._consent(identity)
+        if consent != "on":
+            raise AccessDenied(
+                f"user {identity.user} has set consent to '{consent}', so no transcript is kept; `everthread consent "
+                'on`, or store.set_consent(identity, "on") when they agree'
+            )
+        for thread_id in thread_ids:
+            memory = self.memory_of(identity, thread_id)
+            if memory != "on":
+                raise AccessDenied(
+                    f"thread {thread_id!r} keeps no transcript: its memory is '{memory}'; turn it 'on' to keep one"
+                )
 
     def read(
         self, identity: Identity, thread_id: str, *, after: str | None = None, limit: int | None = None

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
-from support.records import create, keep, learnt, said_by, write
+from support.records import NOON, create, keep, learnt, said_by, write
 
-from everthread import Identity
+from everthread import Evidence, Identity
 from everthread.errors import AccessDenied, UsageError
 from everthread.stores import MemoryStore
 from everthread.stores.record import Change, Selection
@@ -96,3 +96,26 @@ def test_a_commit_that_was_made_before_is_answered_again(store: MemoryStore, ana
     receipt = store.commit(ana, [change], key="k")
     store.set_consent(ana, "off")
     assert store.commit(ana, [change], key="k") == receipt
+
+
+@pytest.mark.parametrize("memory", ["read", "off"])
+def test_no_transcript_is_kept_of_who_has_not_agreed_nor_in_a_thread_that_is_off(
+    store: MemoryStore, ana: Identity, memory: Any
+) -> None:
+    """Whoever appends: a node, an import of chats, code of the host's own."""
+    said = [
+        Evidence(thread_id=thread, message_id=f"m-{thread}", role="user", text="Hello.", at=NOON, source="user")
+        for thread in ("t1", "t2")
+    ]
+    store.transcripts.set_memory(ana, "t1", memory)
+    with pytest.raises(AccessDenied, match=rf"^thread 't1' keeps no transcript: its memory is '{memory}'"):
+        store.transcripts.append(ana, said)
+    assert store.transcripts.read(ana, "t2") == []
+    store.transcripts.set_memory(ana, "t1", "on")
+    store.set_consent(ana, memory)
+    with pytest.raises(AccessDenied, match=rf"^user ana has set consent to '{memory}', so no transcript is kept"):
+        store.transcripts.append(ana, said)
+    store.set_consent(ana, "on")
+    assert store.transcripts.append(ana, said) == 2
+    store.set_consent(ana, memory)
+    assert store.transcripts.append(ana, said) == 0  # what is there already is no new word

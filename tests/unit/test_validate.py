@@ -11,7 +11,7 @@ from support.extraction import AT, ground, judge, lines
 from everthread import Identity, Scope
 from everthread.nodes.extract.candidate import Candidate
 from everthread.nodes.extract.sensitive import has_personal_number, has_secret
-from everthread.nodes.extract.validate import RULES, Draft, Refusal, Reminder, forbidden, unfinished, validate
+from everthread.nodes.extract.validate import RULES, Draft, Ground, Refusal, Reminder, forbidden, unfinished, validate
 from everthread.stores.record import Authority
 
 
@@ -273,3 +273,15 @@ def test_poison_that_a_model_hangs_on_an_innocent_message_is_never_active(ana: I
         candidate(text), ground(ana, "What is the weather like today?", ("web", text), ("assistant", "Sunny."))
     )
     assert isinstance(found, Refusal) or (isinstance(found, Draft) and found.record.status == "pending")
+
+
+def test_a_message_dated_after_today_is_as_new_as_today(ana: Identity) -> None:
+    """Else nothing that is said in the years between would take its place."""
+    (line,) = lines("The house is green.")
+    dated = line.model_copy(update={"at": AT + timedelta(days=9_999)})
+    found = validate(
+        Candidate(statement="The house is green.", messages=(1,), write_reason="test"),
+        Ground(ana, "t1", [dated], extracted_by="test/1", now=AT),
+    )
+    assert isinstance(found, Draft)
+    assert found.record.provenance.observed_at == AT
