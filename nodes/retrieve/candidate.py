@@ -10,7 +10,7 @@ from everthread.stores.record import Hit, Record
 
 __all__ = ["Candidate", "LeftOut", "Rule", "Sifted"]
 
-Rule = Literal["already-in-view", "says-the-same", "untrusted", "refuted", "over-budget"]
+Rule = Literal["already-in-view", "says-the-same", "untrusted", "over-limit", "refuted", "over-budget"]
 """The rules by which a stage leaves something out, in the order of the stages."""
 
 

@@ -11,7 +11,7 @@ from everthread.stores.ranking import AUTHORITY_TRUST, collapse
 from everthread.stores.record import Record
 from everthread.stores.text import normalise
 
-__all__ = ["TRUST", "Verifier", "counterparts", "trust", "trusted", "unrepeated", "verified"]
+__all__ = ["TRUST", "Verifier", "counterparts", "first", "trust", "trusted", "unrepeated", "verified"]
 
 TRUST = 0.3
 """Below this a record is not put before the model, however well it answers (R180)."""
@@ -66,6 +66,20 @@ def trusted(candidates: Sequence[Candidate], least: float = TRUST) -> Sifted:
         if candidate.record and trust(candidate.record) < least:
             why = f"its trust of {trust(candidate.record):.2f} is below {least}"
             left_out.append(LeftOut(candidate, "untrusted", why))
+        else:
+            kept.append(candidate)
+    return Sifted(kept, left_out)
+
+
+def first(candidates: Sequence[Candidate], limit: int) -> Sifted:
+    """The first so many of what the search found, and all that was read by key."""
+    kept: list[Candidate] = []
+    left_out: list[LeftOut] = []
+    found = 0
+    for candidate in candidates:
+        found += candidate.hit is not None
+        if candidate.hit is not None and found > limit:
+            left_out.append(LeftOut(candidate, "over-limit", f"it comes after the first {limit}"))
         else:
             kept.append(candidate)
     return Sifted(kept, left_out)

@@ -16,6 +16,7 @@ from everthread.nodes.retrieve.checks import (
     Verifier,
     contradicted,
     counterparts,
+    first,
     trust,
     trusted,
     unrepeated,
@@ -33,6 +34,8 @@ from everthread.stores.record import Recall, now_utc
 __all__ = ["Looked", "Retrieve"]
 
 
+SPARE = 5
+"""How many more hits are asked for, to take the place of what is repeated or not trusted."""
 NEAR = timedelta(days=1)
 """A task is active while it runs, and from so long before it is due."""
 
@@ -176,8 +179,9 @@ class Retrieve(Node):
         profile = self._profile(store, context, thread_id)
         unique = unrepeated([*hits, *profile, *self._tasks(store, context, thread_id)], in_view)
         worthy = trusted(unique.kept, self.trust)
+        best = first(worthy.kept, self.limit)
         # what is observed now says nothing about what was known then
-        sound = verified(worthy.kept, identity, self.verifier if moment is None else None)
+        sound = verified(best.kept, identity, self.verifier if moment is None else None)
         whole = counterparts(sound.kept, records)
         found = [each for each in whole if each.source != "profile"]
         searched = pack(found, self.budget_tokens, self.budget_characters)
@@ -186,8 +190,12 @@ class Retrieve(Node):
         crowded = [by_key[left.candidate.id] for left in searched.left_out if left.candidate.id in by_key]
         resident = pack([*(each for each in whole if each.source == "profile"), *crowded], self.profile_tokens)
         left_out = [left for left in searched.left_out if left.candidate.id not in by_key]
-        left_out = [left for stage in (unique, worthy, sound) for left in stage.left_out] + left_out
-        return Looked(recall, [*searched.kept, *resident.kept], [*left_out, *resident.left_out])
+        left_out = [left for stage in (unique, worthy, best, sound) for left in stage.left_out] + left_out
+        kept = [*searched.kept, *resident.kept]
+        there = {each.id for each in kept}  # the other side of a contest comes whatever its place is
+        return Looked(
+            recall, kept, [left for left in (*left_out, *resident.left_out) if left.candidate.id not in there]
+        )
 
     def _searched(
         self,
@@ -204,7 +212,7 @@ class Retrieve(Node):
             recall = store.recall(
                 context.identity,
                 query,
-                limit=self.limit,
+                limit=self.limit + SPARE,
                 sources=self.sources,
                 thread_id=thread_id,
                 as_of=context.moment,
@@ -251,7 +259,8 @@ class Retrieve(Node):
         }
         if by_key := [{"id": each.id, "why": each.why} for each in looked.kept if not each.hit]:
             told["by_key"] = by_key
-        if others := [left for left in looked.left_out if left.rule != "over-budget"]:
+        unsaid = {"over-budget"} if self.explain else {"over-budget", "over-limit"}
+        if others := [left for left in looked.left_out if left.rule not in unsaid]:
             told["left_out"] = [{"id": each.candidate.id, "rule": each.rule, "why": each.why} for each in others]
         if self.explain and looked.recall:
             told["candidates"] = [

@@ -411,3 +411,14 @@ def test_the_task_of_the_thread_weighs_what_is_found(home: Home, ana: Identity) 
     update: Any = Retrieve()(question, runtime_for(ana, store, "z"))
     signals = {each["id"]: each["why"] for each in update["recalled"]}
     assert "task " in signals[billing.id] and "task " not in signals[shop.id]
+
+
+def test_what_is_left_out_makes_room_for_what_comes_next(home: Home, ana: Identity) -> None:
+    store, _ = home
+    doubtful: Any = {"authority": "inferred", "stated": False, "confidence": 0.1}
+    guesses = [learnt(f"Ana's greyhound may be called {name}.", **doubtful) for name in ("Rex", "Bello", "Hasso")]
+    known = learnt("The greyhound of Ana is called Momo, as the vet wrote in the passport.")
+    keep(store, ana, *guesses, known)
+    found = recalled(store, ana, "What is Ana's greyhound called?", Retrieve(limit=1, floor=None))
+    assert [each["id"] for each in found] == [known.id]
+    assert len(recalled(store, ana, "What is Ana's greyhound called?", Retrieve(limit=1, floor=None, trust=0.0))) == 1

@@ -69,7 +69,7 @@ def test_every_candidate_has_its_rank_in_each_arm_that_found_it(tmp_path: Path) 
         (
             learnt("Ana prefers tea over coffee."),
             "Does Ana prefer tea or coffee?",
-            "in a turn: shown: the search found it",
+            "in a turn: shown: ",
         ),
         (
             learnt("回答要简短。", content_type="preference", concerns="expression"),
