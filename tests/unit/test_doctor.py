@@ -125,6 +125,8 @@ def test_what_a_damaged_record_said_is_not_replaced_by_what_it_said_before(store
     assert broken(store)["fields"] == "1 cannot be read"
     with pytest.raises(StoreError, match=f"record {first.id} is damaged; restore a backup"):
         store.record(ana, first.id)
+    with pytest.raises(StoreError, match=f"record {first.id} is damaged; restore a backup"):
+        store.recall(ana, "kitten", as_of=now_utc())
     assert lost("fields", f"what {first.id} says is damaged") in store.repair()
     assert "fields" in broken(store)
     with store._database.read() as connection:
