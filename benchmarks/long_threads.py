@@ -25,7 +25,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
@@ -165,7 +165,7 @@ def restored(home: Path) -> None:
             def load() -> None:
                 state = graph.get_state(AT).values  # noqa: B023 - called at once
                 assert len(state["messages"]) == RESTORED
-                restore(state, runtime_for(ANA, store, "t"))  # noqa: B023 - called at once
+                restore(cast(NodeInput, state), runtime_for(ANA, store, "t"))  # noqa: B023 - called at once
 
             times.append(cost(load))
     found = around(times, 1)

@@ -5,13 +5,21 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+import ormsgpack
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
 _COMPRESSED, _WITHOUT_DICTIONARY = "+d1", "+zlib"
 _WORTH_IT = 60
 """Bytes. A shorter value gains nothing."""
 _RAW = -zlib.MAX_WBITS
 """Deflate without header and checksum: the file's pages have their own."""
+
+_MESSAGES: dict[Any, tuple[type[BaseMessage], frozenset[str]]] = {
+    (kind.__module__, kind.__name__): (kind, frozenset(kind.model_fields))
+    for kind in (AIMessage, HumanMessage, SystemMessage, ToolMessage)
+}
+_OF_MESSAGES, _OPTION = b"langchain_core.messages", ormsgpack.OPT_NON_STR_KEYS
 
 # What is most frequent comes last, since deflate writes a short distance in fewer bits. Files hold what was compressed
 # with it, so it is never changed: a better one is `+d2`, beside this one.
@@ -73,8 +81,33 @@ class CompactSerializer(JsonPlusSerializer):
         """The object of a (type, bytes) pair."""
         kind, stored = data
         if kind.endswith(_COMPRESSED):
-            plain = zlib.decompressobj(_RAW, DICTIONARY).decompress(stored)
-            return super().loads_typed((kind.removesuffix(_COMPRESSED), plain))
-        if kind.endswith(_WITHOUT_DICTIONARY):  # as it was written before there was one
-            return super().loads_typed((kind.removesuffix(_WITHOUT_DICTIONARY), zlib.decompress(stored)))
-        return super().loads_typed(data)
+            kind, stored = kind.removesuffix(_COMPRESSED), zlib.decompressobj(_RAW, DICTIONARY).decompress(stored)
+        elif kind.endswith(_WITHOUT_DICTIONARY):  # as it was written before there was one
+            kind, stored = kind.removesuffix(_WITHOUT_DICTIONARY), zlib.decompress(stored)
+        return self._unpacked(stored) if kind == "msgpack" else super().loads_typed((kind, stored))
+
+    def _unpacked(self, stored: bytes) -> Any:
+        return ormsgpack.unpackb(stored, ext_hook=self._object, option=ormsgpack.OPT_NON_STR_KEYS)
+
+    def _object(self, code: int, stored: bytes) -> Any:
+        """A message of LangChain's with exactly the fields that it was stored with: it was valid then, and to prove it
+        again takes most of the time that a thread takes to load. Anything else as LangGraph makes it."""
+        if code == EXT_PYDANTIC_V2 and _OF_MESSAGES in stored[:40]:
+            module, name, fields, *_ = ormsgpack.unpackb(stored, ext_hook=self._object, option=_OPTION)
+            kind, names = _MESSAGES.get((module, name), (None, None))
+            if kind is not None and fields.keys() == names:
+                return _made(kind, fields)
+        return self._unpack_ext_hook(code, stored)
+
+
+def _made(kind: type[BaseMessage], fields: dict[str, Any]) -> BaseMessage:
+    """What `kind(**fields)` is for fields that are valid."""
+    message = _new(kind)
+    _set(message, "__dict__", fields)
+    _set(message, "__pydantic_fields_set__", set(fields))
+    _set(message, "__pydantic_extra__", {})
+    _set(message, "__pydantic_private__", None)
+    return message
+
+
+_new, _set = object.__new__, object.__setattr__

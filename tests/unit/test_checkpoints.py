@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pickle
 import random
 import signal
 import sqlite3
@@ -11,13 +12,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from copy import deepcopy
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
@@ -198,6 +209,32 @@ def test_plain_data_and_messages_load_without_a_warning(saver: Saver, caplog: py
         long_thread(saver, turns=2)
     assert values == {"window": {"cut": "m1"}, "notes": [{"at": 1.5, "ids": ["a"]}]}
     assert caplog.records == []
+
+
+def test_messages_come_back_as_langgraphs_serializer_makes_them() -> None:
+    """Ours does not validate them again; what does not have exactly the fields of today goes by LangGraph's way."""
+    call = {"name": "look", "args": {"n": [1, None]}, "id": "c1"}
+    usage: Any = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    messages: list[BaseMessage] = [
+        HumanMessage("你好", id="1", name="ana", additional_kwargs={"everthread": {"kind": "notice"}}),
+        HumanMessage([{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "u"}}]),
+        HumanMessage("with more", more="fields"),
+        AIMessage("", id="2", tool_calls=[call], usage_metadata=usage, response_metadata={"model_name": "m"}),
+        AIMessageChunk(content="piece"),
+        ToolMessage("found", tool_call_id="c1", id="3", artifact={"rows": [1]}, status="error"),
+        SystemMessage("be brief"),
+        RemoveMessage("1"),
+    ]
+    stock, ours = JsonPlusSerializer(), CompactSerializer()
+    expected, found = stock.loads_typed(stock.dumps_typed(messages)), ours.loads_typed(ours.dumps_typed(messages))
+    assert found == expected == messages
+    for one, other in zip(found, expected, strict=True):
+        assert (type(one), repr(one), one.model_dump()) == (type(other), repr(other), other.model_dump())
+        assert one.model_fields_set == other.model_fields_set
+        assert one.model_extra == other.model_extra
+        assert one.model_copy(update={"content": "new"}) == other.model_copy(update={"content": "new"})
+    assert pickle.loads(pickle.dumps(found)) == expected
+    assert deepcopy(found) == expected
 
 
 def test_large_values_are_stored_compressed_and_come_back_equal() -> None:
