@@ -453,7 +453,7 @@ def test_an_agent_has_no_roles_and_is_never_more_than_the_run_may(store: MemoryS
     curator = ana.model_copy(update={"roles": frozenset({"curator"})})
     context = as_agent(runtime_for(curator, store), "researcher", version="2")
     assert context == MemoryContext(
-        identity=ana.model_copy(update={"agent": "researcher", "agent_version": "2"}), memory="read"
+        identity=ana.model_copy(update={"agent": "researcher", "agent_version": "2"}), memory="read", root=False
     )
     off = runtime_for(MemoryContext(identity=ana, memory="off"), store)
     assert as_agent(off, "researcher", memory="on").memory == "off"

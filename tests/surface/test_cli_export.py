@@ -70,14 +70,14 @@ def test_an_export_can_be_read_by_its_owner_alone(home: Path, tmp_path: Path) ->
     file = tmp_path / "ana.jsonl"
     result = run("export", "--output", file, home=home)
     size = file.stat().st_size
-    assert result.stdout == f"exported 53 lines, {size} bytes, to {file}; only you can read it\n"
+    assert result.stdout == f"exported 54 lines, {size} bytes, to {file}; only you can read it\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ana.jsonl", "home"]
 
 
 def test_what_is_left_out_is_said(home: Path, tmp_path: Path) -> None:
     result = run("export", "--output", tmp_path / "a", home=home)
-    assert "left out: 1 records in project:billing" in result.stderr
+    assert "left out: 1 record in project:billing" in result.stderr
     result = run("export", "--output", tmp_path / "b", "--project", "billing", home=home)
     assert "project:billing" not in result.stderr
 
@@ -180,7 +180,7 @@ def test_an_export_comes_back_into_another_store(home: Path, tmp_path: Path) -> 
     run("export", "--output", file, home=home)
     foreseen = run("import", file, "--as-is", "--dry-run", home=other)
     assert foreseen.stdout.splitlines()[1] == (
-        "would bring back 37 of 37 entries; 0 are here already, 0 were erased here and stay away, "
+        "would bring back 38 of 38 entries; 0 are here already, 0 were erased here and stay away, "
         "0 are other things here, 0 refused"
     )
     result = run("import", file, "--as-is", home=other)
