@@ -97,7 +97,15 @@ def test_a_turn_needs_words(tmp_path: Path, arguments: tuple[str, ...]) -> None:
 def test_an_interrupted_turn_is_pointed_out(tmp_path: Path) -> None:
     interrupt(tmp_path, "monday", LIKES)
     result = run(tmp_path, "chat", "--thread", "monday", given="Hello.")
-    assert result.stderr == "the last turn of this thread was interrupted; --resume finishes it\n"
+    assert result.stderr.splitlines()[0] == "the last turn of this thread was interrupted; --resume finishes it"
+
+
+def test_what_a_turn_kept_is_said_beside_the_reply(tmp_path: Path) -> None:
+    assert run(tmp_path, "chat", LIKES).stderr == "  kept: The user prefers short reports with a table at the end.\n"
+    assert run(tmp_path, "chat", "我对花生过敏。").stderr == "  kept: 用户对花生过敏。\n"
+    reminder = run(tmp_path, "chat", "Remind me to call Ben tomorrow at 9.").stderr
+    assert (reminder.startswith("  a reminder for "), reminder.endswith(" 09:00 UTC\n")) == (True, True)
+    assert run(tmp_path, "chat", "What am I allergic to?").stderr == ""
 
 
 def test_resuming_where_nothing_was_interrupted_says_so(tmp_path: Path) -> None:
@@ -118,7 +126,11 @@ def test_a_model_that_does_not_answer_is_one_line_and_the_turn_can_be_resumed(
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert failed.stderr.startswith("error: openai:gpt-4.1-mini did not answer: ")
     assert failed.stderr.endswith("; your message is kept, and --resume asks again\n")
-    assert (resumed.exit_code, resumed.stdout, resumed.stderr) == (0, "Noted.\n", "")
+    assert (resumed.exit_code, resumed.stdout, resumed.stderr) == (
+        0,
+        "Noted.\n",
+        "  kept: The user prefers short reports with a table at the end.\n",
+    )
 
 
 def test_a_trace_is_in_words(tmp_path: Path) -> None:
@@ -173,4 +185,7 @@ def test_why_tells_who_gave_way_to_whom(tmp_path: Path) -> None:
     assert f"superseded {old['id']}, by rule newer" in run(tmp_path, "why", new["id"], *billing).stdout
     told_of_old = run(tmp_path, "why", old["id"], "--query", "Which database?", *billing).stdout
     assert f"superseded by {new['id']}, by rule newer" in told_of_old
-    assert told_of_old.endswith("for 'Which database?' it is left out: it is superseded\n")
+    assert told_of_old.splitlines()[-2:] == [
+        "for 'Which database?' it is left out: it is superseded",
+        "in a turn: not shown: it is superseded",
+    ]
