@@ -5,7 +5,9 @@ A command is a function `command(here, ...)` under `with_home` in a file of this
 
 from __future__ import annotations
 
+import inspect
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -39,32 +41,47 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("chat")(chat)
-app.command("ingest")(ingest)
-app.command("import")(import_memory)
-app.command("recall")(recall)
-app.command("list")(list_records)
-app.command("show")(show)
-app.command("history")(history)
-app.command("why")(why)
-app.command("review")(review)
-app.command("correct")(correct)
-app.command("verify")(verify)
-app.command("archive")(archive)
-app.command("forget")(forget)
-app.command("export")(export)
-app.command("copy")(copy)
-app.command("consent")(consent)
-app.command("audit")(audit)
-app.command("threads")(threads)
-app.command("tasks")(tasks)
-app.command("extract")(extract)
-app.command("jobs")(jobs)
-app.command("worker")(worker)
-app.command("consolidate")(consolidate)
-app.command("init")(init)
-app.command("doctor")(doctor)
-app.command("demo")(demo)
+_TALK, _LOOK = "Talk, and read in", "See what is remembered"
+_DECIDE, _BACKGROUND, _CARE = "Decide about it", "Threads and background", "Move it, and keep it sound"
+
+
+def _command(panel: str, name: str, function: Callable[..., None]) -> None:
+    app.command(name, help=_prose(function.__doc__ or ""), rich_help_panel=panel)(function)
+
+
+def _prose(doc: str) -> str:
+    """A docstring with each paragraph on one line, so that it folds to the width of the terminal. Typer does so for
+    the first one only. A paragraph that begins with \\b keeps its lines."""
+    paragraphs = inspect.cleandoc(doc).split("\n\n")
+    return "\n\n".join(each if each.startswith("\b") else " ".join(each.split()) for each in paragraphs)
+
+
+_command(_TALK, "chat", chat)
+_command(_TALK, "ingest", ingest)
+_command(_TALK, "import", import_memory)
+_command(_TALK, "init", init)
+_command(_TALK, "demo", demo)
+_command(_LOOK, "recall", recall)
+_command(_LOOK, "list", list_records)
+_command(_LOOK, "show", show)
+_command(_LOOK, "history", history)
+_command(_LOOK, "why", why)
+_command(_LOOK, "audit", audit)
+_command(_DECIDE, "review", review)
+_command(_DECIDE, "correct", correct)
+_command(_DECIDE, "verify", verify)
+_command(_DECIDE, "archive", archive)
+_command(_DECIDE, "forget", forget)
+_command(_DECIDE, "consent", consent)
+_command(_BACKGROUND, "threads", threads)
+_command(_BACKGROUND, "tasks", tasks)
+_command(_BACKGROUND, "extract", extract)
+_command(_BACKGROUND, "jobs", jobs)
+_command(_BACKGROUND, "worker", worker)
+_command(_BACKGROUND, "consolidate", consolidate)
+_command(_CARE, "export", export)
+_command(_CARE, "copy", copy)
+_command(_CARE, "doctor", doctor)
 
 
 def _print_version(wanted: bool) -> None:
@@ -90,7 +107,7 @@ def _everthread(
       everthread demo
       everthread chat "I prefer short reports."
       everthread ingest chat.jsonl
-      everthread recall "what did we decide about the database" --sources records,evidence
+      everthread recall "which database did we choose" --sources evidence
       everthread list --json
     """
 

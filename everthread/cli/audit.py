@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from everthread.cli.home import Here, with_home
 from everthread.cli.output import print_json, print_table, say, when
+from everthread.errors import UsageError
 
 if TYPE_CHECKING:
     from everthread.stores.contract import AuditEntry
@@ -26,8 +27,8 @@ def audit(
         str | None,
         typer.Option("--action", metavar="NAME", help="Only write, recall, inject, act, erase, consent, ..."),
     ] = None,
-    after: Annotated[int, typer.Option("--after", metavar="SEQ", help="Only entries after this one.")] = 0,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Entries at most.")] = 1_000,
+    after: Annotated[int, typer.Option("--after", metavar="NUMBER", min=0, help="Only entries after this one.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", metavar="NUMBER", min=1, help="How many to show at most.")] = 1_000,
 ) -> None:
     """Print the audit log: who did what to memory, by ids, and whether its chain of hashes is whole.
 
@@ -40,7 +41,10 @@ def audit(
       everthread audit --thread planning --action inject --json
     """
     from everthread.cli.reports import AuditReport
+    from everthread.stores.sqlite.audit import Action
 
+    if action is not None and action not in get_args(Action):
+        raise UsageError(f"--action {action!r} is not known; choose from {', '.join(get_args(Action))}")
     with here.open_store() as store:
         entries = store.audit(
             here.identity,
@@ -68,7 +72,8 @@ def _print(entries: list[AuditEntry], record: str | None, *, more: bool) -> None
         (str(entry.seq), when(entry.at), entry.user, entry.action, _told(entry, record), entry.thread_id or "")
         for entry in entries
     ]
-    print_table(("entry", "time", "user", "action", "what", "thread"), rows)
+    columns = ("entry", "time", "user", "action", "what", "thread")
+    print_table(columns, rows, under=columns[4:], named=("thread",))
     if more:
         say(f"there may be more; go on with --after {entries[-1].seq}")
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from everthread.cli.home import Here, Model, with_home
-from everthread.cli.output import clean, print_json, say
+from everthread.cli.output import clean, print_json, say, when
 from everthread.errors import EverthreadError, ModelReplyError, UsageError
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
+
+    from everthread.stores.contract import MemoryStore
+    from everthread.stores.identity import Identity
 
 __all__ = ["chat"]
 
@@ -39,6 +43,8 @@ def chat(
     ] = False,
 ) -> None:
     """Talk to an agent that remembers across threads. Without --model it is offline and repeats memory.
+
+    What a turn keeps or refuses to keep is said on standard error.
 
     \b
     Examples:
@@ -70,7 +76,7 @@ def chat(
         unfinished = [None] if resume and interrupted else []
         for given in chain(unfinished, _messages(message, needed=not resume)):
             try:
-                _turn(here, agent, config, given, trace)
+                _turn(here, store, agent, config, given, trace)
             except Exception as error:  # a provider's errors have no type in common
                 if isinstance(error, EverthreadError) or not is_the_models(error):
                     raise
@@ -107,7 +113,7 @@ def _typed() -> str:
         return ""
 
 
-def _turn(here: Here, agent: Any, config: RunnableConfig, said: str | None, trace: bool) -> None:
+def _turn(here: Here, store: MemoryStore, agent: Any, config: RunnableConfig, said: str | None, trace: bool) -> None:
     """One turn; `said` None finishes an interrupted one."""
     from everthread.cli.reports import ChatTurn
     from everthread.stores.display import told
@@ -134,3 +140,21 @@ def _turn(here: Here, agent: Any, config: RunnableConfig, said: str | None, trac
         )
     else:
         say(clean(reply))
+        if not trace:
+            for line in _learnt(store, here.identity, events):
+                say(line, err=True)
+
+
+def _learnt(store: MemoryStore, identity: Identity, events: list[dict[str, Any]]) -> Iterator[str]:
+    """What the turn kept and what it refused, a line each; `--trace` says more."""
+    for event in events:
+        match event["event"]:
+            case "refused":
+                yield f"  not kept: {event['reason']} ({event['rule']})"
+            case "reminder":
+                yield f"  a reminder for {when(datetime.fromisoformat(event['due_at']))} UTC"
+            case "receipt":
+                for decision in event["decisions"]:
+                    record = store.record(identity, decision["record_id"]) if decision.get("record_id") else None
+                    if record and decision["outcome"] in ("created", "superseded", "narrowed", "contested", "revised"):
+                        yield f"  {'waits for review' if record.status == 'pending' else 'kept'}: {record.statement}"

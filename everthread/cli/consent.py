@@ -26,7 +26,7 @@ MEANS: dict[Memory, str] = {
 def consent(
     here: Here,
     memory: Annotated[
-        str | None, typer.Argument(metavar="[on|read|off]", show_default=False, help="What you agree to.")
+        str | None, typer.Argument(metavar="on|read|off", show_default=False, help="What you agree to.")
     ] = None,
 ) -> None:
     """Say what you agree to, for all threads and agents on this store; without an argument, print it.

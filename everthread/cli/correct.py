@@ -41,6 +41,7 @@ def correct(
 
     identity = acting(here, role, agent, team, organization)
     with here.open_store() as store:
+        here.known_record(store, identity, id)
         told(here, correct(store, identity, id, text, reason=reason))
 
 
@@ -68,6 +69,7 @@ def archive(
 
     identity = acting(here, role, agent, team, organization)
     with here.open_store() as store:
+        here.known_record(store, identity, id)
         told(here, (unarchive if undo else archive)(store, identity, id, reason=reason))
 
 
@@ -94,4 +96,5 @@ def verify(
 
     identity = acting(here, role, agent, team, organization)
     with here.open_store() as store:
+        here.known_record(store, identity, id)
         told(here, verify(store, identity, id, reason=reason))

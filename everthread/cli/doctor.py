@@ -79,7 +79,14 @@ def data_flow(model: str | None) -> tuple[Flow, ...]:
         Flow(step="flush, extract", sends=f"{rules} ModelExtractor", to=here),
         Flow(step="compact", sends=f"{rules} ModelSummariser", to=here),
         Flow(step="consolidate", sends="nothing; rules do it", to=here),
-        Flow(step="ingest, list, show, forget", sends="nothing", to=here),
+        Flow(
+            step="extract, worker --model",
+            sends="the messages of the threads to learn from, and the memories they may touch"
+            if model
+            else "nothing; rules do it",
+            to=model.partition(":")[0] if model else here,
+        ),
+        Flow(step="the other commands", sends="nothing", to=here),
     )
 
 

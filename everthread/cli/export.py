@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from everthread.cli.home import Here, parse_scope, with_home
-from everthread.cli.output import clean, print_json, print_table, say
+from everthread.cli.output import clean, counted, print_json, print_table, say
 from everthread.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,9 +66,10 @@ def export(
     if here.json:
         print_json(report)
     else:
-        say(f"exported {report.lines} lines, {report.bytes} bytes, to {report.path}; only you can read it")
+        say(f"exported {counted(report.lines, 'line')}, {report.bytes} bytes, to {report.path}; only you can read it")
         for left, number in report.left_out.items():
-            say(f"left out: {number} records in {left}, which this identity does not belong to here", err=True)
+            said = f"left out: {counted(number, 'record')} in {left}, which this identity does not belong to here"
+            say(f"{said}{'; add --' + left.replace(':', ' ') if left.startswith('project:') else ''}", err=True)
 
 
 class _Counted:
@@ -181,7 +182,8 @@ def bring_back(here: Here, source: str, *, as_is: bool, dry_run: bool) -> None:
 PROOF = {
     "sealed": "this store wrote it: all is kept as it was",
     "as-is": "taken as it is, as you say",
-    "none": "nothing proves that this store wrote it: no record outranks what a user implied",
+    "none": "nothing proves that this store wrote it: no record outranks what a user implied; "
+    "--as-is keeps all, if both stores are yours",
 }
 
 
@@ -196,7 +198,7 @@ def _print_restored(report: RestoreReport) -> None:
         f"{refused} refused"
     )
     if report.lowered or report.pending:
-        say(f"{report.lowered} records settle less than before, {report.pending} wait for review")
+        say(f"settle less than before: {counted(report.lowered, 'record')}; wait for review: {report.pending}")
     names = dict.fromkeys(name for each in (report.new, report.there, report.erased, report.other) for name in each)
     rows = [
         (name, *(str(each.get(name, 0)) for each in (report.new, report.there, report.erased, report.other)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everthread.cli.home import Here, Model, with_home
-from everthread.cli.output import print_json, print_table, say
+from everthread.cli.output import counted, print_json, print_table, say
 from everthread.errors import EverthreadError, ModelReplyError, UsageError
 
 if TYPE_CHECKING:
@@ -73,14 +73,9 @@ def extract(
 
 def _chosen(here: Here, store: MemoryStore, names: list[str]) -> list[str]:
     """The ids of the threads that are meant; UsageError for one that does not exist."""
-    known = [info.thread_id for info in store.transcripts.threads(here.identity)]
     if not names:
-        return known
-    ids = [here.thread_id(store, name) for name in names]
-    missing = [name for name, id in zip(names, ids, strict=True) if id not in known]
-    if missing:
-        raise UsageError(f"there is no thread {', '.join(missing)}; `everthread threads` lists them")
-    return list(dict.fromkeys(ids))
+        return [info.thread_id for info in store.transcripts.threads(here.identity)]
+    return list(dict.fromkeys(here.known_thread(store, name) for name in names))
 
 
 def _print(readings: list[Reading], dry_run: bool) -> None:
@@ -98,7 +93,7 @@ def _print(readings: list[Reading], dry_run: bool) -> None:
         for reading in readings
     ]
     columns = ("thread", "messages", "learnt", "waiting", "confirmed", "ended", "refused by rule", "note")
-    print_table(columns, rows, under=("refused by rule", "note"))
+    print_table(columns, rows, under=columns[4:], named=("confirmed", "ended", "refused by rule"))
     if dry_run:
         say("nothing was written; this is what would be learnt at most")
 
@@ -107,5 +102,5 @@ def _note(reading: Reading) -> str:
     if reading.skipped:
         return reading.skipped
     if reading.failed:
-        return f"{len(reading.failed)} parts could not be read: {reading.failed[0]}"
+        return f"{counted(len(reading.failed), 'part')} could not be read: {reading.failed[0]}"
     return "read before; --again reads it again" if reading.passed_over and not reading.windows else ""

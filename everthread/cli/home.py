@@ -25,6 +25,7 @@ from everthread.errors import EverthreadError, UsageError
 if TYPE_CHECKING:
     from everthread.stores.contract import MemoryStore
     from everthread.stores.identity import Identity, Scope
+    from everthread.stores.record import Record
 
 __all__ = ["Here", "Model", "parse_scope", "parse_time", "with_home"]
 
@@ -103,6 +104,20 @@ class Here:
 
         known = {info.thread_id for info in store.transcripts.threads(self.identity)}
         return thread if thread in known else thread_id_for(self.identity, thread)
+
+    def known_thread(self, store: MemoryStore, thread: str) -> str:
+        """The same; UsageError when this user has no such thread."""
+        thread_id = self.thread_id(store, thread)
+        if all(info.thread_id != thread_id for info in store.transcripts.threads(self.identity)):
+            raise UsageError(f"there is no thread {thread}; `everthread threads` lists them")
+        return thread_id
+
+    def known_record(self, store: MemoryStore, identity: Identity, id: str) -> Record:
+        """The record with this id; UsageError when this identity has none."""
+        record = store.record(identity, id)
+        if record is None:
+            raise UsageError(f"there is no record {id} for user {self.user}; `everthread list` shows what there is")
+        return record
 
 
 def with_home(function: Callable[..., None]) -> Callable[..., None]:

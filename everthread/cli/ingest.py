@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everthread.cli.home import Here, with_home
-from everthread.cli.output import on_terminal, print_json, print_table, say
+from everthread.cli.output import counted, on_terminal, print_json, print_table, say
 
 if TYPE_CHECKING:
     from everthread.cli.formats import Found, Item, Message, Problem, Skipped
@@ -49,6 +49,9 @@ def ingest(
     """Read conversations into the transcript, where recall finds them as evidence.
 
     What was read before is not added again, and one bad line costs nothing but itself. Nothing leaves this machine.
+    Ends with 1 when nothing could be read. To learn from what was read in, `everthread extract`.
+
+    A line of jsonl is {"role": "user", "content": "..."}, and may have "time", "thread", "speaker" and "id".
 
     \b
     Examples:
@@ -69,6 +72,8 @@ def ingest(
         print_json(report)
     else:
         _print(report)
+    if not report.read and (report.skipped_files or report.problems):
+        raise typer.Exit(1)
 
 
 class _Ingest:
@@ -201,12 +206,16 @@ def _progress(found: list[Found]) -> Iterator[Advance]:
 def _print(report: IngestReport) -> None:
     rate = f", {report.read / report.seconds:.0f} messages a second" if report.read and report.seconds > 0.1 else ""
     say(
-        f"read {report.read} messages of {report.threads} threads in {report.seconds:.1f} s{rate}: "
+        f"read {counted(report.read, 'message')} of {counted(report.threads, 'thread')} "
+        f"in {report.seconds:.1f} s{rate}: "
         f"{report.added} added, {report.already_there} already there"
     )
     for name, count in report.formats.items():
         reasons = "; ".join(f"{number} {why}" for why, number in sorted(count.skipped.items()))
-        say(f"{name}: {count.files} files, {count.read} messages" + (f"; skipped: {reasons}" if reasons else ""))
+        say(
+            f"{name}: {counted(count.files, 'file')}, {counted(count.read, 'message')}"
+            + (f"; skipped: {reasons}" if reasons else "")
+        )
     if report.skipped_files:
         _print_some(("file", "not read because"), [(_place(file), file.why) for file in report.skipped_files])
     if report.problems:

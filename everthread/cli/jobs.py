@@ -76,7 +76,7 @@ def jobs(
             for job in found
         ]
         columns = ("kind", "status", "attempts", "since", "next try", "last error", "thread", "id")
-        print_table(columns, rows, under=("thread", "id"))
+        print_table(columns, rows, under=columns[3:], named=("since", "next try", "last error", "thread"))
 
 
 def mention(here: Here, store: MemoryStore) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from everthread.cli.home import Here, parse_scope, parse_time, with_home
-from everthread.cli.output import print_json, print_table, say, when
+from everthread.cli.output import counted, print_json, print_table, say, when
 from everthread.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def recall(
     if floor is None:
         floor = ON_DEMAND_FLOOR if "evidence" in wanted else FLOOR
     with here.open_store() as store:
-        thread_id = here.thread_id(store, thread) if thread else None
+        thread_id = here.known_thread(store, thread) if thread else None
         found = store.recall(
             here.identity,
             query,
@@ -129,7 +129,7 @@ def list_records(
         found = store.records(
             here.identity,
             scopes=[parse_scope(scope)] if scope else None,
-            thread_id=here.thread_id(store, thread) if thread else None,
+            thread_id=here.known_thread(store, thread) if thread else None,
             as_of=parse_time(as_of),
             limit=limit,
             **options,
@@ -152,11 +152,8 @@ def show(here: Here, id: Annotated[str, typer.Argument(metavar="ID", help="A rec
       everthread show rcp_77ab... --json
     """
     with here.open_store() as store:
-        found: Record | Receipt | None = (
-            store.receipt(here.identity, id) if id.startswith("rcp_") else store.record(here.identity, id)
-        )
-    if found is None:
-        raise _not_found(id)
+        receipt = store.receipt(here.identity, id) if id.startswith("rcp_") else None
+        found: Record | Receipt = receipt or here.known_record(store, here.identity, id)
     if here.json:
         print_json(found)
     else:
@@ -172,9 +169,8 @@ def history(here: Here, id: IdArgument) -> None:
       everthread history mem_1f0c...
     """
     with here.open_store() as store:
+        here.known_record(store, here.identity, id)
         found = store.history(here.identity, id)
-    if not found:
-        raise _not_found(id)
     if here.json:
         print_json(found)
         return
@@ -257,7 +253,8 @@ def forget(
     if here.json:
         print_json(receipt)
     elif dry_run:
-        say(f"would erase {_counted(receipt) or 'nothing: nothing matches'}")
+        said = "; --with-source counts what was said there" if thread and not with_source else ""
+        say(f"would erase {_counted(receipt) or f'nothing: nothing matches{said}'}")
     else:
         _print_erasure(receipt)
     if with_source and not (receipt.verified or dry_run):
@@ -279,10 +276,6 @@ def _statuses(given: list[str]) -> list[Status]:
         if status not in known:
             raise UsageError(f"--status {status!r} is not known; choose from {', '.join(known)}")
     return cast("list[Status]", given)
-
-
-def _not_found(id: str) -> UsageError:
-    return UsageError(f"nothing with the id {id!r} for this user; `everthread list` shows what there is")
 
 
 def _selection(
@@ -399,17 +392,23 @@ def _print_fields(fields: dict[str, Any], prefix: str = "") -> None:
 
 
 def _counted(receipt: ErasureReceipt) -> str:
-    return ", ".join(f"{number} {kind}" for kind, number in receipt.erased.items() if number)
+    """How much of what: `1 record, 2 revisions, 1 index row`."""
+    one = {"index": "index row", "evidence": "message", "inbox": "waiting input"}
+    return ", ".join(
+        counted(number, one.get(kind, kind.removesuffix("s"))) for kind, number in receipt.erased.items() if number
+    )
 
 
 def _print_erasure(receipt: ErasureReceipt) -> None:
     counts = _counted(receipt)
     say(f"erased {counts or 'nothing: nothing matched'}; receipt {receipt.id}")
+    if not counts:
+        return  # what remains is then of nothing
     for left in receipt.remains:
         for option in ("with_source", "with_backups"):
             left = left.replace(f"{option}=True", f"--{option.replace('_', '-')}")
         say(f"remains: {left}")
-    if counts and receipt.verified:
+    if receipt.verified:
         say("the files were read again: the words are in none of them")
-    elif not receipt.verified:
+    else:
         say("the files were read again: the words are still in them, as listed above", err=True)

@@ -29,7 +29,10 @@ _SHOWN = 50
 def import_memory(
     here: Here,
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="The SQLite file, mem0's JSON export, or postgresql://...")
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="A file: an export of everthread, a SQLite store, mem0's JSON; or postgresql://..."
+        ),
     ],
     layout: Annotated[
         str | None,
@@ -137,6 +140,8 @@ def _is_own(source: str, layout: str | None) -> bool:
         return False
     if is_url(source):
         raise UsageError("--from is missing: say how the database is laid out")
+    if not Path(source).expanduser().exists():
+        raise UsageError(f"{source} does not exist; give a file, or postgresql://...")
     if not is_export(Path(source).expanduser()):
         raise UsageError(f"{source} is no export of everthread's; say with --from how it is laid out")
     return True

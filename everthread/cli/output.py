@@ -15,7 +15,7 @@ from everthread.errors import EverthreadError, UsageError
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["clean", "fail", "on_terminal", "print_json", "print_table", "say", "when"]
+__all__ = ["clean", "counted", "fail", "on_terminal", "print_json", "print_table", "say", "when"]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Stored text may hold anything. Escape sequences and direction overrides would let it write over the
@@ -30,6 +30,11 @@ def on_terminal() -> bool:
 def clean(text: str) -> str:
     """`text` without the characters that steer a terminal."""
     return _CONTROL.sub("\ufffd", text)
+
+
+def counted(number: int, what: str) -> str:
+    """`1 message`, `2 messages`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def say(text: str = "", *, err: bool = False) -> None:
@@ -54,11 +59,17 @@ def print_json(value: BaseModel | Sequence[BaseModel] | Mapping[str, Any]) -> No
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", under: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    under: Sequence[str] = (),
+    named: Sequence[str] = (),
 ) -> None:
     """Print rows under their columns. Nothing is cut off: a terminal folds, a pipe gets one line a row with tabs.
 
-    On a terminal the columns named in `under` stand small below the first column, so that it has room.
+    On a terminal the columns named in `under` stand small below the first column, so that it has room; those in
+    `named` with their name, where the value alone does not say what it is.
     """
     if not on_terminal():
         for row in (columns, *rows):
@@ -75,7 +86,11 @@ def print_table(
     for number in beside:
         table.add_column(columns[number], overflow="fold")
     for row in rows:
-        small = " · ".join(clean(cell) for column, cell in zip(columns, row, strict=True) if column in under and cell)
+        small = " · ".join(
+            f"{column} {clean(cell)}" if column in named else clean(cell)
+            for column, cell in zip(columns, row, strict=True)
+            if column in under and cell
+        )
         first = Text(clean(row[0])).append(f"\n{small}" if small else "", style="dim")
         table.add_row(first, *(Text(clean(row[number])) for number in beside))
     Console().print(table)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from everthread.nodes.extract.review import Verdict, Waiting
     from everthread.stores.contract import MemoryStore
     from everthread.stores.identity import Identity
-    from everthread.stores.record import Receipt, Record
+    from everthread.stores.record import Decision, Receipt, Record
 
 __all__ = ["review", "told", "walk"]
 
@@ -74,9 +74,10 @@ def review(
         if unverified:
             _print_unverified(here, longest_unverified(store, identity, limit=limit))
         elif verdict is not None and id is not None:
+            here.known_record(store, identity, id)
             told(here, _decided(store, identity, id, verdict))
         else:
-            thread_id = here.thread_id(store, thread) if thread else None
+            thread_id = here.known_thread(store, thread) if thread else None
             found = waiting(store, identity, record_id=id, thread_id=thread_id)
             if here.json:
                 print_json(found)
@@ -136,11 +137,19 @@ def told(here: Here, receipt: Receipt) -> None:
     for decision in receipt.decisions:
         refused = decision.outcome == "refused"
         if not here.json:
-            what = f"{decision.outcome} {decision.record_id or ''}".rstrip()
-            instead = f" in place of {decision.target}" if decision.target and not refused else ""
+            what = f"{_done(decision)} {decision.record_id or ''}".rstrip()
+            other = decision.target not in (None, decision.record_id) and not refused
+            instead = f" in place of {decision.target}" if other else ""
             say(f"{what}{instead}: {decision.reason} ({decision.rule}, receipt {receipt.id})", err=refused)
         if refused:
             raise typer.Exit(1)
+
+
+def _done(decision: Decision) -> str:
+    """What was done, in the word of the command that did it; else the outcome, as receipts have it."""
+    if decision.rule in ("approved", "edited", "rejected", "archived", "unarchived", "verified"):
+        return decision.rule
+    return "kept" if decision.outcome == "superseded" else decision.outcome
 
 
 def _decided(store: MemoryStore, identity: Identity, id: str, verdict: Verdict) -> Receipt:
@@ -225,7 +234,7 @@ def _print_waiting(found: Sequence[Waiting]) -> None:
         for each in found
     ]
     columns = ("statement", "for", "authority", "waits because", "would replace", "since", "id")
-    print_table(columns, rows, under=columns[1:])
+    print_table(columns, rows, under=columns[1:], named=("for", "waits because", "would replace", "since"))
 
 
 def _print_unverified(here: Here, found: Sequence[Record]) -> None:
@@ -246,4 +255,4 @@ def _print_unverified(here: Here, found: Sequence[Record]) -> None:
             for record in found
         ]
         columns = ("statement", "for", "authority", "said", "verified", "id")
-        print_table(columns, rows, under=columns[1:])
+        print_table(columns, rows, under=columns[1:], named=("said", "verified"))

@@ -86,7 +86,7 @@ def tasks(
             for task in found
         ]
         columns = ("task", "status", "due", "told", "result", "waits for", "thread", "id")
-        print_table(columns, rows, under=("thread", "id"))
+        print_table(columns, rows, under=columns[3:], named=("told", "result", "waits for", "thread"))
 
 
 def _listed(here: Here, store: MemoryStore, *, all: bool) -> list[Task]:

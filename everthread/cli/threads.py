@@ -19,7 +19,7 @@ CHOICES: tuple[Literal["on", "read", "off"], ...] = ("on", "read", "off")
 def threads(
     here: Here,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", show_default=False, help="A conversation's name or id.")
+        str | None, typer.Argument(metavar="NAME", show_default=False, help="A conversation's name or id.")
     ] = None,
     memory: Annotated[
         str | None,
@@ -38,14 +38,19 @@ def threads(
     if memory is not None and (chosen is None or name is None):
         raise UsageError(f"--memory is on, read or off, and goes with a conversation's name; not {memory!r} for {name}")
     with here.open_store() as store:
-        thread_id = here.thread_id(store, name) if name else None
-        if thread_id and chosen:
+        thread_id = None
+        if name and chosen:  # it may be chosen before the first word is said
+            thread_id = here.thread_id(store, name)
+            if thread_id != name:
+                store.transcripts.bind(here.identity, thread_id, name=name)
             store.transcripts.set_memory(here.identity, thread_id, chosen)
+        elif name:
+            thread_id = here.known_thread(store, name)
         found = [info for info in store.transcripts.threads(here.identity) if thread_id in (None, info.thread_id)]
     if here.json:
         print_json(found)
     elif not found:
-        say("no such thread" if name else "no threads yet; `everthread ingest PATH` brings some in")
+        say("no threads yet; `everthread ingest PATH` brings some in")
     else:
         rows = [
             (
@@ -58,4 +63,5 @@ def threads(
             )
             for info in found
         ]
-        print_table(("name", "messages", "first", "last", "memory", "id"), rows, under=("id",))
+        columns = ("name", "messages", "first", "last", "memory", "id")
+        print_table(columns, rows, under=("first", "last", "id"), named=("first", "last"))

@@ -8,7 +8,6 @@ import typer
 
 from everthread.cli.home import Here, with_home
 from everthread.cli.output import clean, print_json, say, when
-from everthread.errors import UsageError
 
 if TYPE_CHECKING:
     from everthread.stores.contract import MemoryStore, Touch
@@ -36,9 +35,7 @@ def why(
     from everthread.cli.reports import Explanation
 
     with here.open_store() as store:
-        record = store.record(here.identity, id)
-        if record is None:
-            raise UsageError(f"nothing with the id {id!r} for this user; `everthread list` shows what there is")
+        record = here.known_record(store, here.identity, id)
         source = record.provenance
         said = [
             message
@@ -76,7 +73,7 @@ def _in_a_turn(store: MemoryStore, here: Here, query: str, id: str) -> str:
             return f"left out by the rule {left.rule}: {left.why}"
     for kept in turn.kept:
         if kept.id == id:
-            return f"shown: {kept.why or 'the search found it'}"
+            return f"shown: {kept.why or 'found by the search'}"
     dropped = _rank(turn.recall, id) if turn.recall else None
     return f"not shown: {dropped.why.removeprefix('dropped: ')}" if dropped else "not shown: it is no candidate"
 

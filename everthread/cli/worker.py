@@ -25,9 +25,9 @@ __all__ = ["worker"]
 def worker(
     here: Here,
     once: Annotated[bool, typer.Option("--once", metavar="", help="Do what is due now, and end.")] = False,
-    concurrency: Annotated[int, typer.Option("--concurrency", metavar="N", help="Jobs at the same time.")] = 1,
+    concurrency: Annotated[int, typer.Option("--concurrency", metavar="NUMBER", help="Jobs at the same time.")] = 1,
     budget: Annotated[
-        int, typer.Option("--budget", metavar="N", help="Jobs that are begun at most in any hour.")
+        int, typer.Option("--budget", metavar="NUMBER", help="Jobs that are begun at most in any hour.")
     ] = 1_000,
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", help="How long to wait for a job when stopped.")

@@ -88,16 +88,31 @@ def test_a_second_ingest_adds_nothing(tmp_path: Path) -> None:
     assert second["skipped"] == first["skipped"]
 
 
+def test_ingest_of_nothing_that_can_be_read_ends_with_1(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no conversation\n")
+    assert run(tmp_path, "ingest", str(tmp_path / "notes.txt")).exit_code == 1
+    assert run(tmp_path, "import", str(tmp_path / "nowhere.jsonl")).stderr == (
+        f"error: {tmp_path}/nowhere.jsonl does not exist; give a file, or postgresql://...\n"
+    )
+
+
+def test_help_folds_whole_paragraphs() -> None:
+    told = CliRunner().invoke(app, ["import", "--help"], env={"COLUMNS": "300"}).stdout
+    assert "Secrets, personal numbers, orders and sensitive facts are refused and counted." in told
+    assert "everthread threads [OPTIONS] [NAME]" in CliRunner().invoke(app, ["threads", "--help"]).stdout
+
+
 def test_ingest_says_what_it_skipped_and_which_lines_it_could_not_read(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a conversation")
     report = run_json(tmp_path / "home", "ingest", str(FIXTURES / "chat.jsonl"), str(tmp_path / "notes.txt"))
     assert report["skipped"] == {"system prompt": 1, "role 'oracle' not known": 1}
-    assert report["skipped_files"] == [{"path": str(tmp_path / "notes.txt"), "line": None, "why": "format not known"}]
+    why = "format not known; --format says which it is"
+    assert report["skipped_files"] == [{"path": str(tmp_path / "notes.txt"), "line": None, "why": why}]
     broken = {"path": str(FIXTURES / "chat.jsonl"), "line": 3, "why": "is not JSON: Unterminated string starting at"}
     assert report["problems"] == [broken]
     plain = run(tmp_path / "home", "ingest", str(FIXTURES / "chat.jsonl"), str(tmp_path / "notes.txt"))
     assert f"{FIXTURES / 'chat.jsonl'}:3\tis not JSON: Unterminated string starting at" in plain.stdout
-    assert "jsonl: 1 files, 5 messages; skipped: 1 role 'oracle' not known; 1 system prompt" in plain.stdout
+    assert "jsonl: 1 file, 5 messages; skipped: 1 role 'oracle' not known; 1 system prompt" in plain.stdout
 
 
 def test_ingest_keeps_the_thread_in_the_order_of_the_file(tmp_path: Path) -> None:
@@ -213,7 +228,7 @@ def test_doctor_names_findings_versions_and_where_data_goes(tmp_path: Path) -> N
     assert {flow.to for flow in report.data_flow} == {"this machine", "those tools"}
     told = DoctorReport.model_validate(run_json(tmp_path, "doctor", "--model", "openai:gpt-4o-mini"))
     sent = {flow.step for flow in told.data_flow if flow.to == "openai"}
-    assert sent == {"reason"}
+    assert sent == {"reason", "extract, worker --model"}
 
 
 def test_doctor_ends_with_1_when_the_file_is_not_a_store(tmp_path: Path) -> None:
@@ -233,8 +248,8 @@ def test_doctor_ends_with_1_when_the_file_is_not_a_store(tmp_path: Path) -> None
         (("recall", "x", "--as-of", "soon"), "error: time 'soon' not understood; write one like"),
         (("list", "--status", "lost"), "error: --status 'lost' is not known; choose from pending, active"),
         (("list", "--scope", "ana"), "error: scope 'ana' is not OWNER:ID, such as user:ana; owners are session, user"),
-        (("show", "mem_none"), "error: nothing with the id 'mem_none' for this user"),
-        (("history", "mem_none"), "error: nothing with the id 'mem_none' for this user"),
+        (("show", "mem_none"), "error: there is no record mem_none for user"),
+        (("history", "mem_none"), "error: there is no record mem_none for user"),
         (("forget", "--yes"), "error: nothing selected; give ids, --thread, --subject or --scope"),
         (("ingest", "/no/such/file"), "error: /no/such/file does not exist; give a file or a folder"),
         (("ingest", str(FIXTURES), "--format", "yaml"), "error: format 'yaml' is not known; choose one of jsonl"),

@@ -162,7 +162,34 @@ def test_whether_a_thread_uses_memory_is_shown_with_its_reason_and_chosen(tmp_pa
     assert [(info["memory"], info["memory_because"]) for info in changed] == [("on", None)]
     for wrong in (["--memory", "on"], ["t1", "--memory", "maybe"]):
         assert run(tmp_path, "threads", *wrong).exit_code == 2
-    assert run(tmp_path, "threads", "nowhere").stdout == "no such thread\n"
+
+
+def test_a_thread_may_be_switched_off_by_name_before_it_begins(tmp_path: Path) -> None:
+    [info] = run_json(tmp_path, "threads", "private", "--memory", "off")
+    assert (info["name"], info["memory"]) == ("private", "off")
+    assert [each["name"] for each in run_json(tmp_path, "threads", "private")] == ["private"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("threads", "nowhere"),
+        ("list", "--thread", "nowhere"),
+        ("recall", "x", "--thread", "nowhere"),
+        ("review", "--thread", "nowhere"),
+        ("extract", "nowhere"),
+    ],
+)
+def test_an_unknown_thread_is_the_same_error_everywhere(tmp_path: Path, command: tuple[str, ...]) -> None:
+    result = run(tmp_path, *command)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "error: there is no thread nowhere; `everthread threads` lists them\n"
+
+
+def test_an_unknown_action_is_named_with_those_that_exist(tmp_path: Path) -> None:
+    result = run(tmp_path, "audit", "--action", "dream")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --action 'dream' is not known; choose from write, read, erase, ")
 
 
 @pytest.mark.parametrize("detail", ["not json", "[1, 2]", ""])

@@ -104,7 +104,7 @@ def test_approving_uses_it_and_ends_what_it_replaces(home: Path) -> None:
     id = waiting_id(home)
     result = run(home, "review", id, "--approve", "--reason", "she moved")
     assert result.exit_code == 0
-    assert result.stdout.startswith(f"revised {id}: she moved (approved, receipt rcp_")
+    assert result.stdout.startswith(f"approved {id}: she moved (approved, receipt rcp_")
     assert standing(home) == [("The user lives in Rome.", "external")]
     assert run(home, "review").stdout == "nothing waits for a decision\n"
     assert run_json(home, "review") == []
@@ -135,7 +135,7 @@ def test_editing_uses_the_reviewers_words(home: Path) -> None:
         (("correct", "ID", "I live in Porto."), "is pending; review it with an edit"),
         (("verify", "ID"), "only what is in use, or has expired, can be verified"),
         (("archive", "ID", "--undo"), "not archived: there is nothing to undo"),
-        (("archive", "mem_none"), "there is no memory mem_none"),
+        (("archive", "mem_none"), "there is no record mem_none for user ana; `everthread list` shows what there is"),
     ],
 )
 def test_a_wrong_call_says_what_to_do_and_changes_nothing(home: Path, arguments: Sequence[str], message: str) -> None:
@@ -178,7 +178,8 @@ def test_a_correction_takes_the_place_of_what_was_kept(home: Path) -> None:
     [old] = run_json(home, "list")
     result = run(home, "correct", old["id"], "I live in Porto.", "--reason", "moved in May")
     assert result.exit_code == 0
-    assert f" in place of {old['id']}: " in result.stdout
+    [new] = run_json(home, "list")
+    assert result.stdout.startswith(f"kept {new['id']} in place of {old['id']}: ")
     assert standing(home) == [("I live in Porto.", "user_explicit")]
     assert [each["status"] for each in run_json(home, "history", old["id"])] == ["active", "superseded"]
     [new] = run_json(home, "list")
@@ -198,7 +199,8 @@ def test_a_refused_correction_ends_with_1_and_keeps_no_word(home: Path) -> None:
 
 def test_archive_and_back(home: Path) -> None:
     [old] = run_json(home, "list")
-    assert run(home, "archive", old["id"], "--reason", "over").stdout.startswith(f"ended {old['id']}: over (archived, ")
+    archived = run(home, "archive", old["id"], "--reason", "over").stdout
+    assert archived.startswith(f"archived {old['id']}: over (archived, ")
     assert run(home, "list").stdout == "nothing is remembered here yet\n"
     assert [each["id"] for each in run_json(home, "list", "--status", "archived")] == [old["id"]]
     assert run_json(home, "archive", old["id"], "--undo")["decisions"][0]["rule"] == "unarchived"
@@ -212,7 +214,7 @@ def test_verify_and_what_was_longest_unverified(home: Path) -> None:
     header, *rows = run(home, "review", "--unverified").stdout.splitlines()
     assert header.split("\t") == ["statement", "for", "authority", "said", "verified", "id"]
     assert len(rows) == 2
-    assert run(home, "verify", old["id"]).stdout.startswith(f"revised {old['id']}: a person verified it (verified, ")
+    assert run(home, "verify", old["id"]).stdout.startswith(f"verified {old['id']}: a person verified it (verified, ")
     assert [each["statement"] for each in run_json(home, "review", "--unverified", "--limit", "1")] == [
         "The user likes tea."
     ]

@@ -125,4 +125,4 @@ def _file(path: Path, format: str | None) -> Found | Skipped:
     problems = [item for item in sample if isinstance(item, Problem)]
     if problems and len(problems) == len(sample):  # nothing in it is JSON
         return Skipped(path, problems[0].line, problems[0].why)
-    return Skipped(path, None, "format not known")
+    return Skipped(path, None, "format not known; --format says which it is")
