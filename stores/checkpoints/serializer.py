@@ -7,7 +7,8 @@ from typing import Any
 
 import ormsgpack
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_PYDANTIC_V2, JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 _COMPRESSED, _WITHOUT_DICTIONARY = "+d1", "+zlib"
 _WORTH_IT = 60
@@ -87,13 +88,15 @@ class CompactSerializer(JsonPlusSerializer):
         return self._unpacked(stored) if kind == "msgpack" else super().loads_typed((kind, stored))
 
     def _unpacked(self, stored: bytes) -> Any:
-        return ormsgpack.unpackb(stored, ext_hook=self._object, option=ormsgpack.OPT_NON_STR_KEYS)
+        return ormsgpack.unpackb(stored, ext_hook=self._object, option=_OPTION)
 
     def _object(self, code: int, stored: bytes) -> Any:
         """A message of LangChain's with exactly the fields that it was stored with: it was valid then, and to prove it
         again takes most of the time that a thread takes to load. Anything else as LangGraph makes it."""
+        if code == EXT_DELTA_SNAPSHOT:
+            return _DeltaSnapshot(self._unpacked(stored))
         if code == EXT_PYDANTIC_V2 and _OF_MESSAGES in stored[:40]:
-            module, name, fields, *_ = ormsgpack.unpackb(stored, ext_hook=self._object, option=_OPTION)
+            module, name, fields, *_ = self._unpacked(stored)
             kind, names = _MESSAGES.get((module, name), (None, None))
             if kind is not None and fields.keys() == names:
                 return _made(kind, fields)

@@ -233,6 +233,8 @@ def test_messages_come_back_as_langgraphs_serializer_makes_them() -> None:
         assert one.model_fields_set == other.model_fields_set
         assert one.model_extra == other.model_extra
         assert one.model_copy(update={"content": "new"}) == other.model_copy(update={"content": "new"})
+    snapshot = _DeltaSnapshot(messages)
+    assert ours.loads_typed(ours.dumps_typed(snapshot)) == stock.loads_typed(stock.dumps_typed(snapshot)) == snapshot
     assert pickle.loads(pickle.dumps(found)) == expected
     assert deepcopy(found) == expected
 
