@@ -49,16 +49,20 @@ def correct(
         remedy = "review it with an edit" if old.status == "pending" else "correct what stands now"
         raise UsageError(f"record {record_id} is {old.status}; {remedy}")
     said = HumanMessage(statement, id=f"correction-{sha256(key.encode()).hexdigest()[:32]}")
-    return remember_statement(
+    own = thread_of(old)
+    receipt = remember_statement(
         MemoryContext(identity=identity),
         store,
         statement,
         request=said,
-        thread_id=thread_of(old) or thread_id_for(identity, THREAD),
+        thread_id=own or thread_id_for(identity, THREAD),
         key=key,
         corrects=old.id,
         reason=checked_reason(reason),
     )
+    if own is None:
+        store.transcripts.bind(identity, thread_id_for(identity, THREAD), name=THREAD)
+    return receipt
 
 
 def archive(store: MemoryStore, identity: Identity, record_id: str, *, reason: str | None = None) -> Receipt:

@@ -280,7 +280,7 @@ def _existing_ids(connection: apsw.Connection, identity: Identity, ids: Sequence
 def _existing(connection: apsw.Connection, identity: Identity, task_id: str) -> Task:
     task = _find(connection, "tenant = ? AND user = ? AND id = ?", identity.tenant, identity.user, task_id)
     if task is None:
-        raise UsageError(f"there is no task {task_id!r} of this user; tasks.of(identity) shows those that exist")
+        raise UsageError(f"there is no task {task_id!r} of this user; `everthread tasks`, or tasks.of, lists them")
     return task
 
 

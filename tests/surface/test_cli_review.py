@@ -185,6 +185,7 @@ def test_a_correction_takes_the_place_of_what_was_kept(home: Path) -> None:
     [new] = run_json(home, "list")
     said = run_json(home, "why", new["id"])["said"]
     assert [(each["text"], each["source"]) for each in said] == [("I live in Porto.", "user")]
+    assert "corrections" in {each["name"] for each in run_json(home, "threads")}
 
 
 def test_a_refused_correction_ends_with_1_and_keeps_no_word(home: Path) -> None:
