@@ -41,6 +41,7 @@ _ENDS = re.compile(
     re.IGNORECASE,
 )
 """Words by which a speaker says that something is over, beside a plain "not"."""
+_QUOTES = re.compile(r"[“”\"「」『』]")
 _CONTRAST = re.compile(
     r"\bnot\b.*\bbut\b|n't\b.*\bbut\b|\binstead of\b|\brather than\b|不是.*(?:而是|，是)|是.*不是|而不是|而非",
     re.IGNORECASE,
@@ -63,7 +64,7 @@ def stray(
     `outside` is what pages, files and tools say in the same window: a word that a statement has from there, and not
     from its own messages, is theirs. A retraction ends something: its messages must say that it is over.
     """
-    said = [wording.spelled_out(text) for text in said]
+    said = [wording.spelled_out(_QUOTES.sub("", text)) for text in said]
     beside = (*beside, *(key for text in said for key in named(simplified(text))))
     heard = "\n".join((*said, *beside))
     known, tokens = set(terms(heard)), _tokens(heard)

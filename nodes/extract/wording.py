@@ -13,11 +13,13 @@ __all__ = [
     "gives_orders",
     "grants_permission",
     "is_chinese",
+    "is_event",
     "is_fiction",
     "is_guess",
     "is_lasting",
     "is_liking",
     "is_live_value",
+    "is_now",
     "is_one_off_output",
     "is_past",
     "is_question",
@@ -212,7 +214,7 @@ def is_lasting(sentence: str) -> bool:
 
 _ONESELF = re.compile(
     r"^(?:i(?:'?m|'?ve|'?d)?|my|we(?:'?re|'?ve)?|our|the|this|for context|fyi|btw|always|never"
-    r"|please)\b|^(?:我|本人|咱|这个|本项目)",
+    r"|please)\b|^(?:(?:去年|今年|前年|最近|现在|平时|前阵子|上个?月|上周|昨天|以后|目前)[，,]?)?(?:我|本人|咱|俺|小弟|大家都|这个|本项目)",
     re.IGNORECASE,
 )
 
@@ -232,7 +234,7 @@ _GUESS = re.compile(
     r"\b(?:maybe|perhaps|probably|possibly|presumably|apparently|supposedly|might|may be|could be"
     r"|seems?|i (?:guess|think|suppose|assume|believe|wonder|imagine|doubt)|not (?:really )?sure"
     r"|unsure|no idea|as far as i know"
-    r"|(?<!prefer )(?<!better )(?<!appreciate it )(?<!like it )(?<!love it )(?<!great )(?<!nice )if"
+    r"|(?<!prefer )(?<!better )(?<!appreciate it )(?<!like it )(?<!love it )(?<!great )(?<!nice )if(?! i ask\b)"
     r"|suppose|supposing|imagine|let'?s say|say that|say (?:i|we) (?!that\b)|hypothetical(?:ly)?"
     r"|assuming|unless|whether|i wish|would have|for example|for instance|e\.g|in (?:the|this|my|a|her"
     r"|his) (?:story|book|novel|movie|film|scenario|dream)|pretend|thinking (?:of|about)|considering"
@@ -256,7 +258,7 @@ def is_guess(sentence: str) -> bool:
 _PAST = re.compile(
     r"\b(?:used to|formerly|previously|back (?:then|when|in)|years ago|in the past|as a (?:kid|child"
     r"|student|teenager))\b|我(?:们|家)?(?:以前|之前|曾经?|过去|原来|从前|小时候|当年)|(?:以前|曾经?"
-    r"|从前|小时候|当年|过去)我",
+    r"|从前|小时候|当年|过去)我|这几天|最近几天|这两天|前几天|这阵子",
     re.IGNORECASE,
 )
 
@@ -266,9 +268,29 @@ def is_past(sentence: str) -> bool:
     return bool(_PAST.search(simplified(sentence)))
 
 
+_EVENT = re.compile(
+    r"^(?:i|we) (?:also |just |even )?(?:got|went|had|saw|met|bought|took|made|did|found"
+    r"|\w+ed)\b",
+    re.IGNORECASE,
+)
+
+
+def is_event(clause: str) -> bool:
+    """Whether it tells in English of something that happened once."""
+    return bool(_EVENT.match(clause))
+
+
+_NOW = re.compile(r"\b(?:now|nowadays|these days|currently|today)\b|现在|如今|目前", re.IGNORECASE)
+
+
+def is_now(text: str) -> bool:
+    """Whether it says how things are now, beside how they were."""
+    return bool(_NOW.search(simplified(text)))
+
+
 _FICTION = re.compile(
     r"\brole-?play|\b(?:pretend|imagine) (?:that )?(?:i|you|we|it)\b|\blet'?s (?:play|say|pretend"
-    r"|imagine)\b|\byou are now\b|\bact as\b|\b(?:you|you'?ll) (?:play|be) (?:the|a) (?:role|character"
+    r"|imagine)\b|\byou are now\b|\bact (?:as|like)\b|\b(?:you|you'?ll) (?:play|be) (?:the|a) (?:role|character"
     r"|knight|villain|hero|customer|interviewer)\b|扮演|想象(?:一下)?(?:我|你)|假装|假设我|假如我"
     r"|(?:你|我)(?:现在|来)(?:是|演|当)(?!个).{0,12}(?:你|我)|你现在是|我来演|你来当",
     re.IGNORECASE,
@@ -305,11 +327,11 @@ def is_reported(sentence: str) -> bool:
 _TASK_TEXT = re.compile(
     r"^(?:please |can you |could you |help me |now )*(?:write|translate|draft|rewrite|rephrase"
     r"|summari[sz]e|proofread|compose|correct|edit|polish|role-?play|act as|complete|continue|parse"
-    r"|classify|fix)\b",
+    r"|classify|fix|reply to|respond to|paraphrase|reword|simplify|critique|shorten|improve)\b",
     re.IGNORECASE,
 )
 _TASK_TEXT_ZH = re.compile(
-    r"^(?:请|帮我|麻烦|能否)*(?:把|将)?.{0,6}(?:翻译|改写|润色|总结|扮演|起草|续写|写一|写个|校对|造句"
+    r"^(?!我(?:在|让|叫|请|是|做|当))(?:请|帮我|麻烦|能否)*(?:把|将)?.{0,6}(?:翻译|改写|润色|总结|扮演|起草|续写|写一|写个|校对|造句"
     r"|分类|解析)|^(?:请|帮我|麻烦|能否|你)*(?:给|替|帮|以|用).{1,14}(?:写|发|回|拟"
     r"|编)[一个封段篇份首条]|^(?:请|帮我|麻烦)*(?:写|拟|编|回|起草)[一个封段篇份首条]"
 )

@@ -16,6 +16,7 @@ from everthread.nodes.extract.rules.sketch import Sketch
 from everthread.nodes.extract.script import simplified
 from everthread.nodes.node import Ask
 from everthread.stores.record import Evidence, Record
+from everthread.stores.text import query_terms
 
 __all__ = ["RuleExtractor"]
 
@@ -44,6 +45,7 @@ class RuleExtractor:
             if line.source == "user"
             for sketch in _sketches(line, window.project)
             if not self._is_loose(sketch, window)
+            and not (sketch.unmarked and _is_of_the_task(sketch, line.text, _before(number, window)))
         ]
 
     def _is_loose(self, sketch: Sketch, window: Window) -> bool:
@@ -65,6 +67,33 @@ class RuleExtractor:
         )
 
 
+_SEEKS = re.compile(
+    r"\b(?:looking (?:for|to)|search(?:ing)? for|recommend\w*|suggest\w*|budget|options?|i'd like|i would like"
+    r"|i want (?:to|an?"
+    r"|the)\b|i need (?:an?|to|some|help)\b|can you|could you|help me|open to|planning|choos\w+|design\w*|draft"
+    r"|layout|logo)\b"
+    r"|推荐|想(?:买|找|要|去|看|订)|预算|帮我|选一|挑一|给我(?:找|列|做)|设计|方案|求",
+    re.IGNORECASE,
+)
+
+
+def _before(number: int, window: Window) -> str:
+    """What the assistant said just before message `number`."""
+    return next((line.text for line in reversed(window.lines[: number - 1]) if line.source == "assistant"), "")
+
+
+def _is_of_the_task(sketch: Sketch, text: str, offered: str) -> bool:
+    """Whether a plain "I prefer X" answers what is being done: something is looked for, or the assistant offered X."""
+    if _SEEKS.search(simplified(text)):
+        return True
+    words = set(query_terms(sketch.value or ""))
+    return bool(words) and words <= set(query_terms(offered[-MAX_OFFER:]))
+
+
+MAX_OFFER = 2_000
+"""Characters at the end of the assistant's message that are looked through for what it offered."""
+
+
 def _sketches(line: Evidence, project: str | None) -> list[Sketch]:
     text = wording.own_words(line.text[:MAX_READ])
     found = wording.sentences(text)
@@ -75,6 +104,7 @@ def _sketches(line: Evidence, project: str | None) -> list[Sketch]:
         handed_over = len(line.text) > MAX_TASK or re.search(r"[:：]|⟪", found[0])
         found = [] if handed_over else [each for each in found if _WISH.match(each)]
     listed = _listed(found)
+    found = _at_the_rims(found, line.text) if len(line.text) > PASTED and not listed else found
     read = [
         sketch
         for number, sentence in enumerate(found)
@@ -89,15 +119,31 @@ def _sketches(line: Evidence, project: str | None) -> list[Sketch]:
     return [sketch for sketch in read if len(line.text) <= LONG or not _is_loose(sketch)]
 
 
+def _at_the_rims(found: list[str], text: str) -> list[str]:
+    """The sentences at the beginning and the end of a long text: what stands between is pasted, more often than not."""
+    head, tail = text[:RIM], text[-RIM:]
+    return [each for each in found if each[:60] in head or each[-60:] in tail]
+
+
+PASTED = 1_500
+"""Characters of a message from which on only its rims are read."""
+RIM = 500
 LONG = 600
 """Characters of a message from which on it is mostly about something else than the user."""
+_COMPANY = re.compile(r": (?:we are|we're|our)\b", re.IGNORECASE)
+"""How a pasted advertisement speaks."""
 _OF_ONESELF = re.compile(r"^(?:the user|project |用户|项目)", re.IGNORECASE)
 
 
 def _is_loose(sketch: Sketch) -> bool:
     """What a long text says without saying it of the user or the project: "Remember: the hero must win"."""
     told = sketch.predicate is None and sketch.owner == "user" and sketch.reach == "lasting"
-    always = re.match(r"The user wants from now on: (?:always|never)\b", sketch.statement, re.IGNORECASE) is not None
+    if sketch.owner == "project" and _COMPANY.search(sketch.statement):
+        return True
+    always = (
+        re.match(r"The user wants from now on: (?:always|never|when(?:ever)?|if)\b", sketch.statement, re.IGNORECASE)
+        is not None
+    )
     return always or (told and not _OF_ONESELF.match(sketch.statement))
 
 

@@ -31,11 +31,13 @@ class Sketch(NamedTuple):
     retracts: bool = False
     replaces: str | None = None
     """The old value that the speaker names while correcting it."""
+    unmarked: bool = False
+    """A preference without a word of habit or comparison: it may be meant for what is being done only."""
 
     def fields(self) -> dict[str, Any]:
         """The fields that a candidate shares with it."""
         fields = self._asdict()
-        fields.pop("replaces")
+        del fields["replaces"], fields["unmarked"]
         return {"write_reason": fields.pop("reason"), **fields}
 
 

@@ -70,11 +70,17 @@ _SPACED = re.compile(r"(?<=[\u4e00-\u9fff])\s+(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])\s
 """The spaces that some set between Chinese and other words, and the forms do not."""
 
 
-_ONESELF = re.compile(r"(?:本人|俺|(?<![自])个人(?=比较|更|不|喜欢|习惯|偏))")
+_ONESELF = re.compile(r"(?:本人|俺(?!们)|小弟(?=[在是目现平做想])|在下|鄙人|(?<![自])个人(?=比较|更|不|喜欢|习惯|偏))")
+
+
+_AT_A_TIME = re.compile(
+    r"^(?:今年|去年|前年|春天|夏天|秋天|冬天|年初|年底|上个?月|最近|前阵子|上周|\d{1,2}月|\d{4}年)[，,]?(?=我)"
+)
+"""When it happened, which the forms do not need."""
 
 
 def _read(sentence: str, said_at: datetime, project: str | None, *, listed: bool) -> list[Sketch]:
-    clause = bare(sentence)
+    clause = _AT_A_TIME.sub("", bare(sentence))
     corrected = CORRECTION.sub("", clause)
     corrects = corrected != clause and bool(corrected)
     clause = corrected or clause
@@ -85,7 +91,13 @@ def _read(sentence: str, said_at: datetime, project: str | None, *, listed: bool
     weak = re.match(r"(?:请|麻烦|你|您)*(?:别忘了|别忘记|请注意|记得)", clause)
     explicit = asked != clause
     clause = asked.strip()
-    if wording.is_guess(clause) or wording.is_reported(clause) or wording.is_past(clause):
+    if wording.is_past(clause):
+        clause = next(
+            (part for part in wording.clauses(clause) if wording.is_now(part) and not wording.is_past(part)), ""
+        )
+        clause = clause if not clause or "我" in clause else f"我{clause}"
+        return _read(clause, said_at, project, listed=False) if clause else []
+    if wording.is_guess(clause) or wording.is_reported(clause):
         return []
     asks = wording.is_question(sentence) and not (wording.is_request(sentence) and wording.is_lasting(sentence))
     found = [] if asks else retraction(clause, project) or _one(clause, project, listed=listed)
@@ -124,10 +136,11 @@ def _by_parts(clause: str, project: str | None, *, listed: bool) -> list[Sketch]
     if len(parts) < 2 or ASKS_WHETHER.match(wording.clauses(clause)[-1].strip(" ？?。")):
         return []
     found: list[Sketch] = []
-    who = ""
-    for part in parts:
+    who = before = ""
+    for before, part in zip(["", *parts], parts, strict=False):
+        whose = _OTHERS.search(before) if part.startswith("叫") else None
         if who and GOES_ON.match(part):
-            part = f"{who}{part}"
+            part = f"{who}{whose[0] if whose else ''}{part}"
         elif match := re.match(rf"我(?!们)|(?:这个|本|该|我们的?)(?:{_OURS})|我们|咱们", part):
             who = match[0]
         if wording.is_question(part) or wording.is_task_text(part):
@@ -142,6 +155,8 @@ def _by_parts(clause: str, project: str | None, *, listed: bool) -> list[Sketch]
     ]
 
 
+_OTHERS = re.compile(r"孩子|儿子|女儿|娃|狗|猫|鹦鹉|兔子|仓鼠|店|公司|乐队")
+"""Whose name comes after 叫, when they were named just before."""
 _OURS = r"项目|仓库|代码库|服务|系统|工程|网站|平台"
 
 

@@ -49,6 +49,7 @@ def reminders(match: re.Match[str], said_at: datetime) -> list[Sketch]:
 
 
 def told_to_keep(clause: str, project: str | None) -> Sketch:
+    """What the user asked to remember and that fits no form: their own words."""
     reach = wording.limits_reach(clause) or "lasting"
     about_project = bool(re.match(rf"^(?:{WE}|{PROJECT})", clause))
     statement = f"{project_name(project)}：{clause}。" if about_project else f"{third_person(clause)}。"

@@ -11,6 +11,7 @@ __all__ = [
     "PREDICATES",
     "PROJECT",
     "REASON",
+    "ROLE",
     "SELF",
     "STOP",
     "TASTE",
@@ -28,7 +29,7 @@ OPENING = re.compile(
     rf"^(?:(?:好的?|嗯|哦|噢|啊|对了|另外|而且|同时|顺便(?:说(?:一下|下|一句)?|一提|讲一下)?"
     rf"|顺带(?:一提)?|还有|那么?|你好|您好|嗨|谢谢|多谢|是的|对|没错|补充(?:一下|一点)?"
     rf"|说明一下(?:背景)?|背景(?:是|说明)?|跟你(?:说|讲)(?:一下|下|一声|个事)?|和你说(?:一下|下)?"
-    rf"|先说(?:一下|明一下)?|提前说(?:一下|下)?|提醒(?:一下|你一下)|备注|注|声明一下|告诉你|你知道|顺便"
+    rf"|总的来说|总体来说|总体上|一般来说|总之|说实话|老实说|讲真|其实吧|先说(?:一下|明一下)?|提前说(?:一下|下)?|提醒(?:一下|你一下)|备注|注|声明一下|告诉你|你知道|顺便"
     rf"|不过|但是?|所以|by the way|btw|fyi|ps|ok|hi|hello|thanks){STOP}(?=\S))++",
     re.IGNORECASE,
 )
@@ -85,6 +86,19 @@ PREDICATES = {
 }
 
 
+ROLE = (
+    r"(?:工程师|程序员|开发者?|设计师|老师|教师|医生|护士|律师|(?:大)?学生|研究生|博士生?|产品经理"
+    r"|项目经理|经理|研究员|分析师|会计师?|作家|记者|编辑|架构师|顾问|教授|科学家|厨师|飞行员|摄影师"
+    r"|音乐人|翻译|药剂师|运维|测试|负责人|创始人|自由职业者|实习生|公务员|销售|司机|护工|药师|牙医"
+    r"|兽医|警察|军人|消防员|电工|木工|画师|插画师|漫画家|歌手|演员|导演|主播|博主|店长|店主|农民"
+    r"|建筑师|咨询师|心理咨询师|健身教练|教练|翻译员|律师助理|法务|财务|出纳|审计师?|人事|HR|hr|采购"
+    r"|客服|前台|行政|助理|秘书|策划|文案|博士后|大[一二三四](?:学生)?|研[一二三](?:学生)?"
+    r"|高[一二三]学生|(?:前端|后端|全栈|算法|测试|运维|嵌入式|安卓|iOS)(?:工程师|开发|程序员)?"
+    r"|(?:front-?end|back-?end|full-?stack|devops|data|software|qa|test|ml|ai) ?(?:engineer|developer"
+    r"|dev)|engineer|developer|designer|pm|data scientist|product manager)"
+)
+
+
 class Form(NamedTuple):
     pattern: re.Pattern[str]
     predicate: str
@@ -93,6 +107,7 @@ class Form(NamedTuple):
 
 
 def form(pattern: str, predicate: str, reason: str, content_type: str = "fact") -> Form:
+    """A form whose pattern must fit the whole clause."""
     return Form(re.compile(rf"^{pattern}$", re.IGNORECASE), predicate, reason, content_type)
 
 
@@ -129,6 +144,7 @@ def bare(clause: str) -> str:
 
 
 def project_name(project: str | None) -> str:
+    """What stands for "we" and "the project"."""
     return f"项目 {project}" if project else "用户的项目"
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+from everthread.nodes.extract.rules.english.life import LIFE
 from everthread.nodes.extract.rules.english.words import (
     AND_MORE,
     CANONICAL,
     EMPTY_OBJECT,
     NAME,
     NOT_OLD,
+    ONE_THING,
+    ROLE,
     SELF,
     SO_WHAT,
     TASTE,
@@ -24,28 +27,6 @@ NICKNAME = re.compile(
     r"^(?:(?i:let'?s|we(?:'ll| will| can)|i(?:'ll| will)|please|from now on),?\s+)?(?i:call|refer to"
     r"|name) (?P<what>it|this|that|(?:this|the|our|my) (?!.*\b(?:and|or|about|to|for|from|with"
     r"|at)\b)[\w -]{2,40}?)(?: as)? (?P<name>[A-Z][\w-]*(?: [A-Z][\w-]*)?)(?P<tail> .*)?$"
-)
-
-
-ROLE = (
-    r"(?:engineer|developer|programmer|designer|manager|teacher|nurse|doctor|physician|lawyer|student"
-    r"|scientist|analyst|researcher|writer|journalist|architect|consultant|accountant|administrator"
-    r"|admin|director|founder|ceo|cto|lead|professor|lecturer|chef|pilot|photographer|musician|artist"
-    r"|electrician|plumber|mechanic|translator|editor|librarian|pharmacist|dentist|therapist"
-    r"|psychologist|biologist|chemist|physicist|mathematician|economist|statistician|historian"
-    r"|freelancer|intern|maintainer|sysadmin|dba|sre|product owner|scrum master|salesperson|recruiter"
-    r"|farmer|firefighter|paramedic|veterinarian|solicitor|barrister|surgeon|midwife|carpenter|welder"
-    r"|driver|baker|barista|bartender|waiter|waitress|cook|tailor|builder|contractor|freelance \w+"
-    r"|salesman|saleswoman|clerk|secretary|assistant|officer|marketer|trader|banker|actuary|auditor"
-    r"|coach|trainer|tutor|principal|postdoc|undergrad(?:uate)?|phd (?:student|candidate)"
-    r"|grad(?:uate)? student|data engineer|tester|ux \w+|illustrator|animator|composer|singer"
-    r"|guitarist|producer|filmmaker|novelist|poet|blogger|copywriter|technician|geologist|astronomer"
-    r"|zoologist|botanist|ecologist|archaeologist|sociologist|anthropologist|linguist|neuroscientist"
-    r"|radiologist|physiotherapist|nutritionist|social worker|civil servant|soldier|police officer"
-    r"|retiree|pensioner|stay-at-home \w+|entrepreneur|investor|realtor|notary|judge|optician"
-    r"|hairdresser|gardener|florist|butcher|fisherman|sailor|captain|flight attendant|dispatcher"
-    r"|logistician|planner|surveyor|(?:front|back)[- ]?end (?:dev|engineer|developer)|devops|dev|swe"
-    r"|pm|po|qa)"
 )
 
 
@@ -79,7 +60,8 @@ _SINCE = r"(?i:,? (?:now|since|for|as|near|with|these|at the|but|and|from|last|t
 _PLACE = (
     rf"(?:(?i:the (?:us|uk|netherlands|usa|bay area|north|south|east|west) ?)|{NAME}(?:, {NAME})?"
     rf"|(?!(?:a|an|the|my|fear|peace|hope|harmony|constant|this|that|sync|line|charge|need|trouble|luck"
-    rf"|between|love|denial|doubt|here|there)\b)[a-zà-ý]{{3,20}}(?=$| now| since| btw))"
+    rf"|between|love|denial|doubt|here|there|downtown|town|bed|hospital|traffic|front)\b)[a-zà-ý]{{3,20}}(?=$"
+    rf"| now| since| btw))"
 )
 
 
@@ -98,7 +80,8 @@ ABOUT_USER = (
     ),
     form(
         r"(?:i'?m|i am) (?P<value>(?:more |most |very |quite |pretty )?(?:comfortable|familiar|fluent"
-        r"|experienced) (?:with|in) (?!this|that|it|the\b|these)[^,;]{2,60})",
+        r"|experienced) (?:with|in) (?=.{0,40}(?-i:[A-Z+#]))(?!this|that|it|the\b|these|those|some\b|all\b|most\b)"
+        r"[^,;]{2,60})",
         "knows",
         SELF,
     ),
@@ -117,7 +100,8 @@ ABOUT_USER = (
         SELF,
     ),
     form(
-        rf"(?i:my (?P<what>{KIN})),? (?P<value>[A-ZÀ-Ý][\w'-]+),? (?:is|are|starts?|has|works?|lives?|will"
+        rf"(?i:my (?P<what>{KIN})),? (?P<value>[A-ZÀ-Ý][\w'-]+),? (?:(?<=, )[a-z]+s|is|are|starts?|has|works?"
+        rf"|lives?|will"
         rf"|likes?|loves?|goes|just|was|studies|turns|wants|plays)\b.*",
         "{what}",
         SELF,
@@ -157,9 +141,10 @@ ABOUT_USER = (
         SELF,
     ),
     form(
-        r"(?:i'?m|i am)(?: currently)? (?P<value>(?:training for|preparing for|studying for"
-        r"|saving (?:up )?for|writing my thesis|writing my dissertation|writing a book"
-        r"|writing a novel)[^,;]{0,50})",
+        r"(?:i'?m|i am)(?: currently)? (?P<value>(?:training for|saving (?:up )?for|writing my thesis"
+        r"|writing my dissertation|writing a book|writing a novel|(?:preparing|studying) for (?=.{0,40}\b(?:exams?"
+        r"|examinations?|certification|boards?|bar|degree|licen[cs]e|marathon|finals|gre|gmat|sats?|mcat|lsat|ielts"
+        r"|toefl|driving test|citizenship test)\b))[^,;]{0,50})",
         "is busy with",
         SELF,
     ),
@@ -182,7 +167,8 @@ ABOUT_USER = (
     form(rf"{_IM} (?P<value>{NAME})(?:,? an? .+|,? from .+)?", "name", SELF, case=True),
     form(rf"(?i:this is|it's) (?P<value>{NAME}) (?:here|from .+)", "name", SELF, case=True),
     form(
-        rf"(?:i'?m|i am|i work as)(?: currently| now| also)? (?:an?|the|your) (?!pretty|very|big|bit|really"
+        rf"(?:i'?m|i am|i work as)(?: currently| now| also)? (?:an?|the(?=.+ (?:of|at|for|in) )|your) (?!pretty"
+        rf"|very|big|bit|really"
         rf"|good|great|bad|huge|terrible|little|lot)(?P<value>(?:[\w+#/-]+ ){{0,4}}{ROLE})(?:,? (?:at|for"
         rf"|in|with|from|on|and|who|working|based|by|since|specialising|specializing|trying|living"
         rf"|doing) .+)?",
@@ -192,9 +178,9 @@ ABOUT_USER = (
     form(
         r"(?:i'?m|i am) (?P<value>(?:self-employed|retired|unemployed|left-handed|right-handed"
         r"|ambidextrous|colou?r[- ]?blind|deaf|hard of hearing|blind|short-sighted|dyslexic|autistic"
-        r"|bilingual|trilingual|married|single|divorced|widowed|an only child|a night owl|an early bird"
+        r"|bilingual|trilingual|(?:not )?married|single|divorced|widowed|an only child|a night owl|an early bird"
         r"|a morning person|(?:on|in) (?:mac ?os|linux|windows|a mac|an? \w+ machine)\b.{0,40}"
-        r"|on a mac\b.{0,40}))(?:,? (?:and|so|with|since|as) .+)?",
+        r"|on an? mac(?:book)?\b.{0,40}))(?:,? (?:and|so|with|since|as) .+)?",
         "is",
         SELF,
     ),
@@ -287,13 +273,14 @@ ABOUT_USER = (
         r"(?:i|we)(?:'ve| have)(?: got)? (?P<value>(?:an?|one|two|three|four|five"
         r"|\d+)? ?(?:[\w-]+ ){0,2}(?:kids?|child(?:ren)?|sons?|daughters?|dogs?|cats?|brothers?|sisters?"
         r"|parrots?|rabbits?|horses?|hamsters?|puppy|kitten|twins|toddlers?|bab(?:y|ies)"
-        r"|grandchildren)(?:,? (?:(?:named|called) )?(?-i:[A-ZÀ-Ý])[\w'-]+(?:,? (?:and "
+        r"|grandchildren)(?:[,:]? (?:(?:named|called) )?(?-i:[A-ZÀ-Ý])[\w'-]+(?:,? (?:and "
         r"|& )?(?-i:[A-ZÀ-Ý])[\w'-]+)*)?)(?:,? (?:who|that|which|and|aged) .*)?",
         "has",
         SELF,
     ),
     form(
-        r"i(?:'ve| have)(?: got)? (?P<value>(?:asthma|diabetes|adhd|dyslexia|epilepsy|arthritis|migraines?"
+        r"i(?:'ve| have)(?: got)? (?P<value>(?:asthma|(?:type [12] |type (?:one|two) )?diabetes|adhd|dyslexia"
+        r"|epilepsy|arthritis|migraines?"
         r"|insomnia|high blood pressure|coeliac disease|celiac disease|tinnitus|add|a bad back"
         r"|back problems|a bad knee|a heart condition|a pacemaker))",
         "health",
@@ -316,7 +303,7 @@ ABOUT_USER = (
         SELF,
     ),
     form(
-        r"i(?: really| also| just| absolutely)* (?:like|love|enjoy|adore) (?P<value>[^,;]{2,80}?)(?: too"
+        r"i(?: really| also| just| absolutely| personally)* (?:like|love|enjoy|adore) (?P<value>[^,;]{2,80}?)(?: too"
         r"| a lot| so much)?",
         "likes",
         TASTE,
@@ -330,7 +317,7 @@ ABOUT_USER = (
         "preference",
     ),
     form(
-        r"(?:i'?m|i am) not (?:an?|much of an?) (?:big |huge |great )?fan of (?P<value>[^,;]{2,80})",
+        r"(?:i'?m|i am) (?:not (?:an?|much of an?)|no) (?:big |huge |great )?fan of (?P<value>[^,;]{2,80})",
         "dislikes",
         TASTE,
         "preference",
@@ -349,6 +336,7 @@ ABOUT_USER = (
         SELF,
         case=True,
     ),
+    *LIFE,
 )
 
 
@@ -373,16 +361,21 @@ def nickname(clause: str, project: str | None) -> list[Sketch]:
 def about_user(clause: str, project: str | None) -> list[Sketch]:
     kept = NOT_OLD.match(clause)
     bare = kept["kept"] if kept else clause
+    readings = dict.fromkeys((SO_WHAT.sub("", bare), AND_MORE.sub("", bare), bare))
+    plain = _PLAIN_LIKING.match(bare) is not None
     for each in ABOUT_USER:
-        match = each.pattern.match(SO_WHAT.sub("", bare)) or each.pattern.match(AND_MORE.sub("", bare))
+        match = next((found for reading in readings if (found := each.pattern.match(reading))), None)
         if match is None:
             continue
         value = match["value"].strip(" .")
         if EMPTY_OBJECT.match(value) or (each.reason == TASTE and not _is_lasting_taste(value)):
             return []
+        if (plain and ONE_THING.match(value)) or _CUT_OFF.search(value):
+            return []
+        said = _OURS.sub("I", match[0]) if each.predicate == "has" else match[0]
         predicate = each.predicate.format(**{name: (found or "").lower() for name, found in match.groupdict().items()})
         sketch = Sketch(
-            f"{third_person(match[0])}.",
+            f"{third_person(said)}.",
             each.reason,
             each.content_type,
             subject="user",
@@ -390,11 +383,17 @@ def about_user(clause: str, project: str | None) -> list[Sketch]:
             value=value,
             concerns="decision" if each.content_type == "preference" else None,
             replaces=kept["old"] if kept else None,
+            unmarked=plain,
         )
         return [sketch]
     return []
 
 
+_PLAIN_LIKING = re.compile(r"i(?: really| also| just)* like\b", re.IGNORECASE)
+"""What is said of a draft as easily as of a lifetime; "love" and "enjoy" are said of kinds of things."""
+_OURS = re.compile(r"^(?:we|my [\w-]+ and i)\b", re.IGNORECASE)
+"""Who has a thing together with the user: "we" means nothing in another conversation."""
+_CUT_OFF = re.compile(r"\b(?:and|or|the|an?|of|with|to)$", re.IGNORECASE)
 _OF_THE_MOMENT = re.compile(
     r"\b(?:this|that|these|those|it|them|their|him|her|his|he|she|they|your|you|what|how|thought|idea"
     r"|color|colour)\b|^(?:the|to|a lot|having|being|seeing|making|getting|entering|finding|sharing"

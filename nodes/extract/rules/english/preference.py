@@ -10,6 +10,7 @@ from everthread.nodes.extract.rules.english.fact import about_user, nickname
 from everthread.nodes.extract.rules.english.words import (
     AFTERTHOUGHT,
     EMPTY_OBJECT,
+    ONE_THING,
     REASON,
     bare,
     capital,
@@ -22,17 +23,31 @@ from everthread.nodes.extract.rules.topics import preference
 __all__ = ["IMPERATIVE", "as_a_rule", "preferred", "short_lived", "standing", "wished"]
 
 _FROM_NOW = (
-    r"(?:from (?:now|here|this point) on(?:wards?)?(?: out| in)?|from here on out|going forwards?"
+    r"(?:(?:from|starting|as of|effective) (?:now|today|tomorrow|this week|monday|here)(?: on(?:wards?)?)?"
+    r"|until further notice|for the future|from (?:now|here|this point) on(?:wards?)?(?: out| in)?"
+    r"|from here on out|going forwards?"
     r"|in (?:the )?future|by default|as a (?:general )?rule|in general|for all future \w+)"
 )
 
 
+_IN_ALL = (
+    r"(?:in|for|with|on) (?:all|every|each|any)(?: of)?(?: your| my)?(?: future)? (?:replies|reply|answers?|responses?"
+    r"|messages?|e-?mails?|explanations?|summar(?:y|ies)|reports?|code|commits?)(?: you \w+(?: for)?(?: me)?)?"
+)
+_WHEN_ASKED = (
+    r"(?:(?:when|whenever|if) i ask (?:you )?(?:for|to|about|what|how|why)\b(?! (?:this|that|these|it|the)\b)[^,]{2,60}"
+    r"|(?:when|whenever) (?:you (?:write|answer|reply|explain|quote|show|generate|format|cite|translate|summari[sz]e"
+    r"|review)|(?:writing|answering|quoting|formatting|citing|translating|summari[sz]ing|reviewing))"
+    r"(?![^,]*\b(?:the|this|that|these|it|them|my|an?)\b)[^,]{0,40}),"
+)
+"""A kind of occasion, not the one at hand."""
 _POLITE = r"(?:please |pls |and |but |(?:can|could|would|will) you )*"
 
 
 STANDING = re.compile(
-    rf"^{_POLITE}(?:{_FROM_NOW}|(?:make sure|ensure)(?: that)? (?=(?:all|every|each|any|your) )"
-    rf"|generally|(?:every|each) time|every single time|at all times|whenever (?:you"
+    rf"^{_POLITE}(?:{_FROM_NOW}|{_IN_ALL}|{_WHEN_ASKED}|(?:make sure|ensure)(?: that)? (?=(?:all|every|each|any|your) )"
+    rf"|generally|(?:every|each|any) time (?:you|i) [^,]{{2,80}},|(?:every|each) time|every single time"
+    rf"|at all times|whenever (?:you"
     rf"|i) [^,]{{2,80}}?(?:,|(?= (?:please|can you|could you|always|never) ))|whenever you (?:answer"
     rf"|reply|write)|(?:(?:every|each|any) time|if|when) (?:you|i) [^,]{{2,80}}, (?=(?:please "
     rf"|pls )?(?:always|never)\b))\s*,?\s*(?P<what>.{{3,200}})$|^{_POLITE}(?P<always>(?:always|never"
@@ -60,7 +75,7 @@ _ACTS = (
 IMPERATIVE = re.compile(
     rf"^(?:please |pls |just |kindly |always |never |only |do not |don'?t |don'?t ever "
     rf"|no )*(?:(?:{_ACTS})\b|no \w+|(?:all|every|each|any) [\w ]{{2,40}}? you \w+ me\b"
-    rf"|i(?:'?d)? (?:want|need|like|prefer)\b(?! to\b))",
+    rf"|i(?:'?d)? (?:want|need|like|prefer|rather)\b(?! to\b)|(?:[\w-]+ ){{1,4}}only$)",
     re.IGNORECASE,
 )
 
@@ -81,30 +96,64 @@ WISH = re.compile(
 """A wish about what the agent does, with a word that makes it last."""
 
 
+ANNOYED = re.compile(
+    r"^i (?:really )?(?:hate|dislike|can'?t stand|don'?t like|do not like) (?:it when|when|how) (?P<what>you (?:always "
+    r"|constantly |keep )?[a-z]+ (?!(?:this|that|the)\b).{3,120})$",
+    re.IGNORECASE,
+)
+"""What the agent does that the user does not like."""
+
+
 NO_MORE = re.compile(
     r"^(?:please |pls |can you |could you )*(?P<what>(?:(?:stop|quit) (?:using|adding|putting"
     r"|calling me|saying|apologi[sz]ing|asking me|giving me|starting|ending|writing)|(?:don'?t"
-    r"|do not) call me|never again)\b(?!.*\b(?:function|script|file|class|button|page|server|tests?"
+    r"|do not) call me|never again|no more (?=(?:bullet|emoji|list|table|disclaimer|apolog|exclamation|heading|jargon"
+    r"|small talk|filler|hedging|smiley|buzzword))|(?:keep|make) (?:all )?(?:of )?your (?:answers|replies|responses"
+    r"|messages|explanations))\b(?!.*\b(?:function|script|file|class|button|page|server|tests?"
     r"|endpoint|module|component|table|column|process|loop|job|service)\b).{0,120})$",
     re.IGNORECASE,
 )
 """To stop something that the agent does each time."""
 
 
+TOWARDS_ME = re.compile(
+    r"^(?:please |just )?(?P<what>(?:treat me (?:as|like) |talk to me (?:as|like|in) |speak \w+ (?:with|to) me"
+    r"|address me "
+    r"|(?:don'?t|do not|never|please) (?=.* in my (?:texts|e-?mails|letters|documents|drafts|code|posts|reports"
+    r"|papers)$)"
+    r"|you (?:don'?t|do not|never) (?:need|have) to (?=explain|tell|remind|thank|apologi[sz]e|ask|translate|repeat)"
+    r"(?!.*\b(?:this|that|it|these|those)\b)).{0,120})$",
+    re.IGNORECASE,
+)
+"""How the agent is to speak to the user: that holds for every time."""
+
+
 TENDENCY = re.compile(
     r"^i (?:generally|usually|typically|normally|always|tend to|mostly|in general"
     r"|never)(?: really)? (?P<verb>want|like|prefer|need|expect)(?! to\b) (?P<what>.{3,160})$"
     r"|^(?:generally|in general|usually|normally|typically|as a rule),? i(?:'d)? (?P<verb2>want|like"
-    r"|prefer|need|expect)(?! to\b) (?P<what2>.{3,160})$",
+    r"|prefer|need|expect|rather)(?! to\b) (?P<what2>.{3,160})$",
     re.IGNORECASE,
 )
 """What the user wants as a rule."""
 
 
+_AS_A_RULE = re.compile(
+    r"^(?:as a (?:general )?rule|most (?:days|mornings|evenings|weekends)|on weekdays|every \w+day),? (?=i\b)",
+    re.IGNORECASE,
+)
+_NO_HABIT = (
+    r"(?:forget|wonder|think|feel|want|need|wish|hope|hear|see|know|get (?!up\b|to work)|end up|mess|try"
+    r"|struggle|find|ask"
+    r"|say|assume|believe|enjoy|like|love|prefer|hate|have (?:a|trouble|an?|the|to|some|difficult|no|issues)|am|be|was"
+    r"|can|could|would|will|make|do (?:this|that|it)|\w+ed\b|went|had|took|got|did|use)\b"
+)
 HABIT = re.compile(
     r"^i (?:usually|normally|typically|always|generally|tend to|never|only|don'?t"
     r"|do not) (?P<what>(?:start|finish|stop|leave|arrive|work|wake|get up|go to bed|go to the gym"
-    r"|commute|travel|fly|eat|have (?:lunch|dinner|breakfast)|take meetings|answer|read)\b.{3,120})$"
+    r"|commute|travel|fly|eat|drink|wear|buy|watch|have (?:lunch|dinner|breakfast)|take meetings|answer"
+    r"|read)\b.{3,120})$"
+    rf"|^i (?:usually|normally|typically|generally|tend to) (?P<does>(?!{_NO_HABIT})[a-z]+ .{{3,80}})$"
     r"|^i (?P<every>(?!want|need|would|will|can|could|should|hope|plan|wish|have|had|actually"
     r"|\w+ed\b)[a-z]+ .{2,80}? (?:every|each) (?:day|morning|evening|night|week|weekend|month|monday"
     r"|tuesday|wednesday|thursday|friday|saturday|sunday)s?)$|^i (?:don'?t|do not"
@@ -123,10 +172,22 @@ SHORT_LIVED = re.compile(
 
 
 PREFER = re.compile(
-    r"^i(?: always| usually| generally| much| strongly| still| really)? prefer (?:to (?:have|get|see"
-    r"|use|read) )?(?P<what>.{2,160})$",
+    r"^i(?P<mark> always| usually| generally| typically| normally| mostly| tend to| strongly"
+    r"| still)?(?: much| really)? prefer (?:to (?:have|get|see|use|read) )?(?P<what>.{2,160})$",
     re.IGNORECASE,
 )
+
+
+PREFERENCE = re.compile(
+    r"^my (?:(?:personal|(?P<mark>general|usual|standing|default)|clear|strong) )?preference is (?:for "
+    r"|to (?:have |get "
+    r"|use )?)?(?P<what>.{2,160})$",
+    re.IGNORECASE,
+)
+
+
+_REQUIREMENT = re.compile(r"\b(?:with|without|that|which|under|near|within|no more than|at least)\b", re.IGNORECASE)
+"""What a thing that is looked for must have: "routes with little traffic"."""
 
 
 OVER = re.compile(
@@ -143,7 +204,7 @@ def short_lived(clause: str, project: str | None) -> list[Sketch]:
     if reach is None:
         return []
     core = re.sub(
-        r"^(?:this time|for now|just this once|today|for this [\w ]+?|in this \w+)\s*,\s*",
+        r"^(?:this time|for now|just this once|today|for this [\w ]+?,|in this \w+)\s*,?\s*",
         "",
         clause,
         flags=re.IGNORECASE,
@@ -162,7 +223,10 @@ def standing(clause: str, project: str | None) -> list[Sketch]:
     wish = WISH.match(clause)
     if wish:
         return [wished(wish["what"], project)]
-    no_more = NO_MORE.match(clause)
+    annoyed = ANNOYED.match(clause)
+    if annoyed:
+        return [standing_wish(f"{third_person(clause)}.", f"not: {annoyed['what']}", None, project=None)]
+    no_more = NO_MORE.match(clause) or TOWARDS_ME.match(clause)
     if no_more and not _OF_THIS.search(no_more["what"]):
         return [wished(no_more["what"], project)]
     match = STANDING.match(clause)
@@ -194,7 +258,7 @@ def wished(said: str, project: str | None, what: str | None = None) -> Sketch:
 
 def as_a_rule(clause: str, project: str | None) -> list[Sketch]:
     """What the user wants, or does, as a rule."""
-    clause = AFTERTHOUGHT.sub("", clause)
+    clause = _AS_A_RULE.sub("", AFTERTHOUGHT.sub("", clause))
     wants = TENDENCY.match(clause)
     if wants:
         what = (wants["what"] or wants["what2"]).strip()
@@ -204,7 +268,7 @@ def as_a_rule(clause: str, project: str | None) -> list[Sketch]:
     does = HABIT.match(clause)
     if does is None:
         return []
-    said = does["what"] or does["every"] or does["off"]
+    said = does["what"] or does["does"] or does["every"] or does["off"]
     if re.search(r"\b(?:it|this|that|them|these|those)\b(?! is\b)", said, re.IGNORECASE):
         return []
     return [
@@ -214,15 +278,18 @@ def as_a_rule(clause: str, project: str | None) -> list[Sketch]:
 
 def preferred(clause: str, project: str | None) -> list[Sketch]:
     clause = AFTERTHOUGHT.sub("", clause)
-    match = PREFER.match(clause)
+    match = PREFER.match(clause) or PREFERENCE.match(clause)
     if match is None or EMPTY_OBJECT.match(match["what"]):
         return []
     what = REASON.sub("", match["what"])
+    marked = match.groupdict().get("mark") is not None
     statement, reason = f"{third_person(clause)}.", "the user stated a preference"
     replaced = re.match(r"^(?P<what>.+?), not (?P<old>.+)$", what, re.IGNORECASE)
     what = replaced["what"] if replaced else what
     over = OVER.match(what) or OVER_TO.match(what)
     topic = preference(over["value"] if over else what)
+    if not marked and not over and (ONE_THING.match(what) or _REQUIREMENT.search(what)):
+        return []
     if topic:
         concerns = "expression" if topic.expression else "decision"
         return [
@@ -234,6 +301,7 @@ def preferred(clause: str, project: str | None) -> list[Sketch]:
                 predicate=topic.predicate,
                 value=topic.value,
                 concerns=concerns,
+                unmarked=not marked and not over,
             )
         ]
     predicate, value = "prefers", what
@@ -241,5 +309,14 @@ def preferred(clause: str, project: str | None) -> list[Sketch]:
         pair = sorted((over["value"].lower().strip(), over["other"].lower().strip()))
         predicate, value = f"prefers among {pair[0]} and {pair[1]}", over["value"].strip()
     return [
-        Sketch(statement, reason, "preference", subject="user", predicate=predicate, value=value, concerns="decision")
+        Sketch(
+            statement,
+            reason,
+            "preference",
+            subject="user",
+            predicate=predicate,
+            value=value,
+            concerns="decision",
+            unmarked=not marked and not over,
+        )
     ]

@@ -20,6 +20,11 @@ __all__ = ["choice", "project_facts"]
 
 USES = (
     re.compile(
+        r"^(?:our|all our|all the) (?:[\w-]+ ){1,3}?(?:(?:is|are) )?(?:runs?|lives?|goes|go|hosted|stored|built|written"
+        r"|deployed|managed|tracked|kept|documented) (?:on|in|with|at|to|through|by) (?P<named>[^,;]{2,100})$",
+        re.IGNORECASE,
+    ),
+    re.compile(
         rf"^(?:{WE}|{PROJECT})(?:'re| are| is|'s)?(?: now| currently| only| all| mostly| mainly)? (?:(?:use"
         rf"|uses|using) (?P<what>[^,;]{{2,160}})|(?:run|runs|running|store|stores|rely|relies|depend"
         rf"|depends|host|hosts|target|targets|support|supports|follow|follows|require|requires|work with"
@@ -45,7 +50,7 @@ USES = (
         re.IGNORECASE,
     ),
     re.compile(
-        rf"^{PROJECT} (?:lives? (?:in|at|under)|sits? (?:in|on|behind)|talks to|exposes|ships as"
+        rf"^{PROJECT} (?:lives? (?:in|at|under|on)|sits? (?:in|on|behind)|talks to|exposes|ships as"
         rf"|comes from) (?P<what>[^,;]{{2,160}})$",
         re.IGNORECASE,
     ),
@@ -74,21 +79,41 @@ IS = re.compile(
 OURS = re.compile(
     r"^our (?P<what>(?!closest|best|first|last|current|favou?rite|problem|issue|question|error|bug"
     r"|goal|plan|task|next|idea|biggest|main (?:problem|issue|goal)|guess"
-    r"|only)[\w'-]+(?: [\w-]+){0,2}) (?:is|are)(?: called| named| now"
+    r"|only)[\w'-]+(?: [\w-]+){0,2}) (?:is|are|has moved to|moved to)(?: called| named| now"
     r"| on)? (?P<value>(?-i:[A-Z0-9])[^,;]{1,60})$|^we(?:'re| are) (?P<kind>an? (?:\w+ )?(?:team"
-    r"|company|start-?up|agency|studio|group|shop|non-?profit|law firm|clinic|school"
+    r"|company|start-?up|agency|studio|shop|non-?profit|law firm|clinic|school"
     r"|lab)\b[^;]{0,80})$",
     re.IGNORECASE,
 )
 """What "we" have or are, when it is named."""
 
 
+DEADLINE = re.compile(
+    r"^(?:the|our) (?P<what>(?:[\w-]+ ){0,3}(?:deadline|launch(?: date)?|release date|due date"
+    r"|go-live(?: date)?|code freeze)"
+    r"(?: (?:for|of) [\w -]{2,30}?)?) (?:is|has been|was)(?: now)? (?:on |set (?:for|to) |moved to "
+    r"|due )?(?P<when>(?:the )?"
+    r"(?=.{0,20}(?:\d|january|february|march|april|may|june|july|august|september|october|november|december|mon|tues|wednes"
+    r"|thurs|fri|satur|sun|end of))[\w ,./-]{3,30})$",
+    re.IGNORECASE,
+)
+_WORK = (
+    r"(?:deploy|release|ship|demo|plan|review|groom|refine|sync|invoice|bill|pay|publish|merge|cut|tag|back up"
+    r"|rotate|(?:close|open) (?:the|our)"
+    r"|report|have (?:an?|our|the) [\w -]{0,20}(?:stand-?up|meeting|retro\w*|sync|review|demo|planning|call|all-hands))"
+)
 SCHEDULE = re.compile(
-    r"^(?:our |the )(?P<what>[\w -]{2,30}?(?:stand-?up|meeting|retro(?:spective)?|sprint|demo|planning"
+    r"^(?:our|the) (?P<place>(?:[\w-]+ )?(?:shop|store|office|warehouse|restaurant|caf[eé]|clinic|studio|school"
+    r"|library)"
+    r"(?: opens| closes| is open| is closed)) (?P<open>(?:at|on|in|from|until|between|every) .{2,40})$|^(?:our "
+    r"|the )?(?P<regular>invoices|salaries|payroll|backups|reports|releases|deploys|deployments|builds|newsletters"
+    r"|payslips|orders|bills) (?P<at>(?:go|goes) out|are sent|are paid|run|happen|ship|are due|are made|take place)"
+    r" (?P<on>(?:on|at|every|twice|once|by) .{2,40})$|^(?:our |the )(?P<what>(?:[\w -]{2,30}? )?(?:stand-?up"
+    r"|meeting|retro(?:spective)?|sprint|demo|planning"
     r"|review|sync|release|freeze|on-?call|fiscal year|quarter|retro|1:1|all-hands))s? (?:is|are"
     r"|starts?|begins?|happens?|takes? place|runs?|ends?) (?P<when>.{0,60}\b(?:mon|tues|wednes|thurs"
-    r"|fri|satur|sun)days?\b.*|(?:at|in|on|every|from) .{2,60})$|^(?:we|our team|the team) (?!met\b"
-    r"|had\b|did\b|was\b|were\b)(?:[\w-]+ ){1,6}?(?P<every>(?:(?:every|each|twice a"
+    r"|fri|satur|sun)days?\b.*|(?:at|in|on|every|from) .{2,60})$|^(?:we|our team|the team) (?:always |usually |only )?"
+    rf"{_WORK} (?:[\w-]+ ){{0,5}}?(?P<every>(?:(?:every|each|twice a"
     r"|once a) .{0,30}\b(?:mon|tues|wednes|thurs|fri|satur|sun|week|month|sprint|quarter|day"
     r"|morning)(?:days?|s)?|on (?:mon|tues|wednes|thurs|fri|satur|sun)days)\b.*)$",
     re.IGNORECASE,
@@ -162,7 +187,8 @@ def project_facts(clause: str, project: str | None) -> list[Sketch]:
         ]
     match = SCHEDULE.match(clause)
     if match:
-        what, when = (match["what"] or "").lower(), match["when"] or match["every"]
+        what = (match["what"] or match["regular"] or match["place"] or "").lower()
+        when = match["when"] or match["every"] or match["on"] or match["open"]
         return [
             Sketch(
                 statement,
@@ -170,6 +196,18 @@ def project_facts(clause: str, project: str | None) -> list[Sketch]:
                 subject=subject if what else None,
                 predicate=f"{what} is" if what else None,
                 value=when if what else None,
+                owner="project",
+            )
+        ]
+    match = DEADLINE.match(clause)
+    if match:
+        return [
+            Sketch(
+                statement,
+                "a fact about the project",
+                subject=subject,
+                predicate=f"{match['what'].lower()} is",
+                value=match["when"],
                 owner="project",
             )
         ]

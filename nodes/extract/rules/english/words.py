@@ -12,8 +12,10 @@ __all__ = [
     "EMPTY_OBJECT",
     "NAME",
     "NOT_OLD",
+    "ONE_THING",
     "PROJECT",
     "REASON",
+    "ROLE",
     "SELF",
     "SO_WHAT",
     "TASTE",
@@ -34,7 +36,7 @@ OPENING = re.compile(
     r"|background)|background|context|heads up|for the record|just so (?:you|u) know|note that"
     r"|as i said|as (?:you|u) (?:may |might )?know|yes|yeah|yep|sure|cool|important|preferences?"
     r"|reminder|update|ok cool|perfect|good|just|please note(?: that)?|(?:you|u) should know(?: that)?"
-    r"|to be clear|in case it (?:helps|matters)|for future reference|for the future|yo|psst|listen"
+    r"|to be clear|in case it (?:helps|matters)|for future reference|yo|psst|listen"
     r"|look|ah yes|oh yes|since (?:you|u) asked)(?: there| again| before we (?:start"
     r"|begin))?\s*(?:[,:.!—-]+\s*|\s)\s*)+",
     re.IGNORECASE,
@@ -45,7 +47,7 @@ NOT_OLD = re.compile(r"^(?P<kept>.+?),? (?:and )?not (?P<old>[\w .+#-]{2,40})$",
 
 
 EMPTY_OBJECT = re.compile(
-    r"^(?:this|that|these|those|it|them|your|you|how|what|when|where|the (?:idea|way|answer|look|first"
+    r"^(?:this|that|these|those|it|them|your|you|my usual|how|what|when|where|the (?:idea|way|answer|look|first"
     r"|second|last|new|other)|to (?:know|see|hear|ask)|ones?|number|#|both|neither|either|everything"
     r"|something|nothing|option)\b",
     re.IGNORECASE,
@@ -58,7 +60,14 @@ NAME = r"[A-ZÀ-Ý][\w'’.-]*(?: [A-ZÀ-Ý][\w'’.-]*){0,3}"
 SO_WHAT = re.compile(r",? (?:but|so|because|since|as|which|while|who|where)\b.*$", re.IGNORECASE)
 
 
-AND_MORE = re.compile(r",? (?:and|but|so|because|since|as|which|while|who|where)\b.*$", re.IGNORECASE)
+AND_MORE = re.compile(
+    r",? (?:and(?= (?:i|i'?m|i'?ve|my|we|our|he|she|they|it|you|your|the|this|have|am|was|want|need|would|do|don'?t|can"
+    r"|could|will|also|now|then|usually|live|work|love|like|hate|please|what|how|where|is|are|looking|trying|currently"
+    r"|just|always|never)\b)|but|so|because|since|as|which|while|who|where)\b.*$",
+    re.IGNORECASE,
+)
+ONE_THING = re.compile(r"^(?:an? (?!good\b)|one\b|some\b|the\b)", re.IGNORECASE)
+"""One thing, not a kind of things: what is looked for just now."""
 
 
 TRAILING = re.compile(
@@ -67,6 +76,28 @@ TRAILING = re.compile(
     re.IGNORECASE,
 )
 """Words after what was said that add nothing to it."""
+
+
+ROLE = (
+    r"(?:engineer|developer|programmer|designer|manager|teacher|nurse|doctor|physician|lawyer|student"
+    r"|scientist|analyst|researcher|writer|journalist|architect|consultant|accountant|administrator"
+    r"|admin|director|founder|ceo|cto|lead|professor|lecturer|chef|pilot|photographer|musician|artist"
+    r"|electrician|plumber|mechanic|translator|editor|librarian|pharmacist|dentist|therapist"
+    r"|psychologist|biologist|chemist|physicist|mathematician|economist|statistician|historian"
+    r"|freelancer|intern|maintainer|sysadmin|dba|sre|product owner|scrum master|salesperson|recruiter"
+    r"|farmer|firefighter|paramedic|veterinarian|solicitor|barrister|surgeon|midwife|carpenter|welder"
+    r"|driver|baker|barista|bartender|waiter|waitress|cook|tailor|builder|contractor|freelance \w+"
+    r"|salesman|saleswoman|clerk|secretary|assistant|officer|marketer|trader|banker|actuary|auditor"
+    r"|coach|trainer|tutor|principal|postdoc|undergrad(?:uate)?|phd (?:student|candidate)"
+    r"|grad(?:uate)? student|data engineer|tester|ux \w+|illustrator|animator|composer|singer"
+    r"|guitarist|producer|filmmaker|novelist|poet|blogger|copywriter|technician|geologist|astronomer"
+    r"|zoologist|botanist|ecologist|archaeologist|sociologist|anthropologist|linguist|neuroscientist"
+    r"|radiologist|physiotherapist|nutritionist|social worker|civil servant|soldier|police officer"
+    r"|retiree|pensioner|stay-at-home \w+|entrepreneur|investor|realtor|notary|judge|optician"
+    r"|hairdresser|gardener|florist|butcher|fisherman|sailor|captain|flight attendant|dispatcher"
+    r"|logistician|planner|surveyor|(?:front|back)[- ]?end (?:dev|engineer|developer)|devops|dev|swe"
+    r"|pm|po|qa)"
+)
 
 
 class Form(NamedTuple):
@@ -100,7 +131,8 @@ PROJECT = (
     r"(?:(?:the (?:[\w-]+ )?(?:project|repo(?:sitory)?|service|backend|back end|frontend|front end|api"
     r"|app(?:lication)?|codebase|code base|system|pipeline|product|platform|site|stack|website"
     r"|database|db|ci|build|production|prod|staging|infra(?:structure)?|dashboard|monorepo|(?:staging"
-    r"|prod|production|build|db|web) server)|(?:our|this|my) (?:[\w-]+ ){0,2}?(?:project"
+    r"|prod|production|build|db|web) (?:server|box|machine|host|environment|cluster))|(?:our|this"
+    r"|my) (?:[\w-]+ ){0,2}?(?:project"
     r"|repo(?:sitory)?|service|backend|back end|monorepo|frontend|front end|api|app(?:lication)?"
     r"|codebase|code base|system|pipeline|product|platform|site|stack|library|module|package|worker"
     r"|server|cluster|website|database|db|ci|build|production|prod|staging|infra(?:structure)?"
