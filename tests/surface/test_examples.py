@@ -66,6 +66,10 @@ def test_a_sub_agent_reports_at_once_and_from_the_background(tmp_path: Path) -> 
     assert tasks == "tasks: [('Why do we use PostgreSQL?', 'completed')]"
 
 
+def test_another_source_of_context_is_told_what_was_answered(tmp_path: Path) -> None:
+    assert output("providers.py", tmp_path).startswith("answered: I have no memory of that.")
+
+
 def code(name: str) -> list[str]:
     """The lines of an example, without its docstring and blank ones."""
     lines = (EXAMPLES / name).read_text(encoding="utf-8").splitlines()
