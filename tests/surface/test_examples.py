@@ -91,6 +91,7 @@ def test_the_document_shows_each_example_as_it_is() -> None:
         "supervisor.py",
         "delegation.py",
         "functions.py",
+        "providers.py",
     ]
     assert [name for name, text in shown if text != (EXAMPLES / name).read_text(encoding="utf-8")] == []
 
