@@ -3,7 +3,8 @@
     python benchmarks/extraction.py [--json] [--failures]
 
 The exchanges are in `tests/fixtures`: `first` is what the rules were written by, `dev` what they were mended by,
-`held-out` was written before either and is only measured. Learnt is what would be active after validation, in long-
+`second` and `held-out` came later and were measured before they were used; `third` is the other half of `unseen`, which
+nothing was mended by. Learnt is what would be active after validation, in long-
 term memory, in the session, or as a task; each must be what a label says (scope, type, subject, value), or it
 counts as wrong.
 
