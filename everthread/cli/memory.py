@@ -162,7 +162,7 @@ def show(here: Here, id: Annotated[str, typer.Argument(metavar="ID", help="A rec
 
 @with_home
 def history(here: Here, id: IdArgument) -> None:
-    """Show every revision of a record, the oldest first.
+    """Show every revision of a record, the oldest first, and why each was written.
 
     \b
     Examples:
@@ -171,14 +171,27 @@ def history(here: Here, id: IdArgument) -> None:
     with here.open_store() as store:
         here.known_record(store, here.identity, id)
         found = store.history(here.identity, id)
+        reasons = {
+            receipt.at: each.reason  # a revision is recorded at the time of its receipt
+            for receipt in store.receipts(here.identity, id)
+            for each in receipt.decisions
+            if id in (each.record_id, each.target)
+        }
     if here.json:
         print_json(found)
         return
     rows = [
-        (str(record.revision), when(record.recorded_at), record.status, record.statement, record.write_reason)
+        (
+            str(record.revision),
+            when(record.recorded_at),
+            record.status,
+            record.statement,
+            reasons.get(record.recorded_at, record.write_reason),
+        )
         for record in found
     ]
-    print_table(("revision", "recorded", "status", "statement", "reason"), rows)
+    columns = ("revision", "recorded", "status", "statement", "reason")
+    print_table(columns, rows, under=columns[3:], named=("reason",))
 
 
 @with_home

@@ -182,6 +182,8 @@ def test_a_correction_takes_the_place_of_what_was_kept(home: Path) -> None:
     assert result.stdout.startswith(f"kept {new['id']} in place of {old['id']}: ")
     assert standing(home) == [("I live in Porto.", "user_explicit")]
     assert [each["status"] for each in run_json(home, "history", old["id"])] == ["active", "superseded"]
+    told = [line.split("\t")[2::2] for line in run(home, "history", old["id"]).stdout.splitlines()[1:]]
+    assert told == [["active", "nothing like it was known"], ["superseded", "it is as well sourced, and newer"]]
     [new] = run_json(home, "list")
     said = run_json(home, "why", new["id"])["said"]
     assert [(each["text"], each["source"]) for each in said] == [("I live in Porto.", "user")]
