@@ -288,7 +288,8 @@ def preferred(clause: str, project: str | None) -> list[Sketch]:
     what = replaced["what"] if replaced else what
     over = OVER.match(what) or OVER_TO.match(what)
     topic = preference(over["value"] if over else what)
-    if not marked and not over and (ONE_THING.match(what) or _REQUIREMENT.search(what)):
+    required = _REQUIREMENT.search(what) and not (topic and topic.expression)  # "reports with a table" are a style
+    if not marked and not over and (ONE_THING.match(what) or required):
         return []
     if topic:
         concerns = "expression" if topic.expression else "decision"
