@@ -1,11 +1,13 @@
-"""Who the tests act for: two users of one tenant, and a stranger. A PostgreSQL server for those that ask."""
+"""Who the tests act for: two users of one tenant, and a stranger. A PostgreSQL server for those that ask, and a
+checkpointer of each kind."""
 
 import pytest
 from support.postgres import postgres, postgres_server
+from support.savers import threads_url
 
 from everthread import Identity
 
-__all__ = ["postgres", "postgres_server"]
+__all__ = ["postgres", "postgres_server", "threads_url"]
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
-"""The thread-scoped side: LangGraph's own SQLite saver, with a lease on each thread and a fence against stale writers.
+"""The thread-scoped side: LangGraph's own savers, with a lease on each thread and a fence against stale writers.
 
 with open_checkpointer("sqlite:./data") as saver:
     graph = builder.compile(checkpointer=saver)
 """
 
-from everthread.stores.checkpoints.saver import Saver, open_checkpointer
+from everthread.stores.checkpoints.opening import open_checkpointer
+from everthread.stores.checkpoints.saver import Saver
+from everthread.stores.checkpoints.sqlite import SqliteSaver
 
-__all__ = ["Saver", "open_checkpointer"]
+__all__ = ["Saver", "SqliteSaver", "open_checkpointer"]

@@ -16,6 +16,8 @@ from uuid import uuid4
 
 from langgraph._internal._constants import CONFIG_KEY_REPLAY_STATE, CONFIG_KEY_RUNTIME
 
+from everthread.errors import Conflict, StoreError
+
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS writers (
     thread_id     TEXT NOT NULL,
@@ -87,3 +89,30 @@ def passes(writer: Writer, last: Last, *, begins_again: bool = False) -> bool:
     if writer.kind == "first":
         return last.run in ("", FIRST) and not begins_again
     return last.run == writer.run or last.writes == writer.seen
+
+
+def check(
+    thread_id: str, writer: Writer, last: Last, *, head: str | None, new: str | None, begins_again: bool = False
+) -> None:
+    """Raise Conflict when `writer` may not write after `last`, to a thread whose latest checkpoint is `head`.
+
+    `new`: the id of the checkpoint that it saves, if it saves one; StoreError when its clock is behind.
+    """
+    if not passes(writer, last, begins_again=begins_again):
+        raise overtaken(thread_id, head, f"was continued by another run, up to checkpoint {head}")
+    if new is not None and head is not None and new < head:
+        # Ids are times. Stored, this checkpoint would be older than the head, and never seen again.
+        raise StoreError(
+            f"thread {thread_id!r}: this machine's clock is behind the thread's head checkpoint {head}; "
+            "set the clock, then run the input again"
+        )
+
+
+def overtaken(thread_id: str, head: str | None, why: str) -> Conflict:
+    """What a run gets that may no longer write."""
+    return Conflict(
+        f"thread {thread_id!r} {why}; nothing more of this run was stored: run its input again, or compile with "
+        "everthread.graphs.gate so that runs wait",
+        winner=head,
+        thread_id=thread_id,
+    )

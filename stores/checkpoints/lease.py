@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import uuid4
 
 import psutil
@@ -113,6 +113,28 @@ def has_ended(process: Process) -> bool:
         return False
 
 
+class Leasing(Protocol):
+    """Where threads can be held."""
+
+    seconds: float
+    """How long a holder whose heart stands still keeps its thread."""
+
+    def holder(self, thread_id: str) -> Holder | None:
+        """Who holds the thread, or None: it is free, or only an attempt can tell."""
+
+    def take(self, thread_id: str, token: str, wanting: Holder | None) -> bool:
+        """Take the thread if it is free or `wanting` still holds it, with no beat since."""
+
+    def lost(self, thread_id: str) -> bool:
+        """Whether a run of this process is known to have lost the thread. False when none holds it."""
+
+    def release(self, token: str) -> None:
+        """Give the thread back. Nothing happens when this run does not hold it."""
+
+    def close(self) -> None:
+        """Give every thread back."""
+
+
 class Leases:
     """The leases that this process holds in one file, and the heart that keeps them."""
 
@@ -138,6 +160,10 @@ class Leases:
         if taken:
             self._keep(token)
         return taken
+
+    def lost(self, thread_id: str) -> bool:
+        """Never known: whoever takes a thread over writes to the same file, and the fence sees that."""
+        return False
 
     def release(self, token: str) -> None:
         """Give the thread back. Nothing happens when this run does not hold it."""
@@ -183,7 +209,7 @@ class Leases:
 class Claim:
     """A run's wish to hold a thread. `attempt()` until it is True; `release()` in any case."""
 
-    def __init__(self, leases: Leases, thread_id: str, timeout: float) -> None:
+    def __init__(self, leases: Leasing, thread_id: str, timeout: float) -> None:
         self.thread_id = thread_id
         self._leases = leases
         self._timeout = timeout

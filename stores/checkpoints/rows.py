@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, cast
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     Checkpoint,
@@ -24,8 +25,22 @@ from langgraph.checkpoint.base import (
     PendingWrite,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.sqlite.utils import search_where
 
 from everthread.errors import StoreError
+from everthread.stores.checkpoints.fence import Last
+from everthread.stores.checkpoints.layout import (
+    BLOBS,
+    COUNTERS,
+    SMALL,
+    Kept,
+    Key,
+    Link,
+    Place,
+    ThreadRows,
+    Value,
+    is_small,
+)
 
 _SCHEMA = (
     """
@@ -75,15 +90,8 @@ _ADD_ABSENT = "ALTER TABLE checkpoints ADD COLUMN absent INTEGER"
 
 ELSEWHERE = "@"
 """The type of a row whose value is in `blobs`; the row has the blob's number."""
-BLOBS = "blobs"
-"""In a stored checkpoint: which blob has the value of a channel."""
-COUNTERS = "counters_since_delta_snapshot"
-"""In metadata: how long each DeltaChannel that is not in the checkpoint has not been in one."""
-
 _INLINE = 600
 """Bytes in a row. A clustered row of more than some 1,000, its key included, would get a page of its own."""
-_SMALL = 100
-"""Bytes of a value that a checkpoint repeats: a row of its own would take a third of that."""
 _BITS = 32
 
 _CHECKPOINTS = """
@@ -95,8 +103,8 @@ LEFT JOIN blobs b ON b.id = (t.number << 32) + c.checkpoint
 ORDER BY c.checkpoint_id DESC
 """
 ONE = "WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
-LATEST = "WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id DESC LIMIT 1"
-_ADDRESSED, _HEAD = _CHECKPOINTS.format(which=ONE), _CHECKPOINTS.format(which=LATEST)
+_LATEST = "WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id DESC LIMIT 1"
+_ADDRESSED, _HEAD = _CHECKPOINTS.format(which=ONE), _CHECKPOINTS.format(which=_LATEST)
 
 _WRITES = """
 SELECT w.checkpoint_id, w.channel, w.task_id, coalesce(b.type, w.type), coalesce(b.value, w.value)
@@ -164,6 +172,31 @@ FROM writes WHERE thread_id = ?
 _COPY_BLOBS = f"INSERT INTO blobs (id, type, value) SELECT id + ?, type, value FROM blobs WHERE {_OF_THREAD}"
 
 
+_THREAD = "WHERE thread_id = ?"
+_LATEST_ID = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
+_LAST_WRITE = "SELECT run, writes FROM writers WHERE thread_id = ? AND checkpoint_ns = ?"
+_NOTE_WRITE = """
+INSERT INTO writers (thread_id, checkpoint_ns, run, writes) VALUES (?, ?, ?, 1)
+ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET run = excluded.run, writes = writes + 1
+"""
+_RETIRE_WRITERS = "UPDATE writers SET run = ?, writes = writes + 1 WHERE thread_id = ?"
+_FORGET_WRITERS = "DELETE FROM writers WHERE thread_id = ? AND checkpoint_ns = ?"
+
+_THREADS_OF_RUN = """
+SELECT DISTINCT thread_id FROM checkpoints WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') = ?
+"""
+_HEADS = "SELECT thread_id, max(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
+_NAMESPACES = f"SELECT DISTINCT checkpoint_ns FROM checkpoints {_THREAD}"
+_LINKS = f"SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints {_THREAD} AND checkpoint_ns = ?"
+_SET_PARENT = f"UPDATE checkpoints SET parent_checkpoint_id = ? {ONE}"
+_DELETE_CHECKPOINT = f"DELETE FROM checkpoints {ONE}"
+_DELETE_WRITES = f"DELETE FROM writes {ONE}"
+_ALL_WRITES = f"""
+SELECT channel, type, value, thread_id, checkpoint_ns, checkpoint_id, task_id, idx FROM writes {_THREAD}
+"""
+_SET_WRITE = f"UPDATE writes SET type = ?, value = ? {ONE} AND task_id = ? AND idx = ?"
+
+
 def set_up(connection: sqlite3.Connection) -> None:
     """Make the tables, or give those of an older file what they lack."""
     for statement in _SCHEMA:
@@ -176,23 +209,7 @@ def set_up(connection: sqlite3.Connection) -> None:
                 raise
 
 
-class Key(NamedTuple):
-    """Where a checkpoint is."""
-
-    thread_id: str
-    namespace: str
-    checkpoint_id: str
-
-
-class Kept(NamedTuple):
-    """A checkpoint as its row has it: the values of `checkpoint[BLOBS]` are elsewhere."""
-
-    key: Key
-    checkpoint: dict[str, Any]
-    metadata: dict[str, Any]
-
-
-class Rows:
+class Rows(ThreadRows):
     """A thread's rows, in the transaction of `cursor`, through `serde`."""
 
     def __init__(self, cursor: sqlite3.Cursor, serde: SerializerProtocol) -> None:
@@ -208,8 +225,15 @@ class Rows:
         row = self.cursor.fetchone()
         return None if row is None else self._tuple(row)
 
-    def search(self, where: str, values: Sequence[Any], limit: int | None) -> list[CheckpointTuple]:
-        """The checkpoints that a condition describes, the newest first."""
+    def search(
+        self,
+        config: RunnableConfig | None,
+        filter: dict[str, Any] | None,
+        before: RunnableConfig | None,
+        limit: int | None,
+    ) -> list[CheckpointTuple]:
+        """The checkpoints that match, the newest first."""
+        where, values = search_where(config, filter, before)
         which = f"{where} ORDER BY checkpoint_id DESC LIMIT ?"
         rows = self.cursor.execute(_CHECKPOINTS.format(which=which), (*values, -1 if limit is None else limit))
         return [self._tuple(row) for row in rows.fetchall()]
@@ -221,9 +245,9 @@ class Rows:
         small, blobs = {}, {}
         for channel, value in checkpoint["channel_values"].items():
             number = inherited.get((channel, versions.get(channel)))
-            if number is None and not _is_small(value):
+            if number is None and not is_small(value):
                 kind, stored = self.serde.dumps_typed(value)
-                if len(stored) > _SMALL:
+                if len(stored) > SMALL:
                     number = self._keep(key.thread_id, kind, stored)
             if number is None:
                 small[channel] = value
@@ -336,6 +360,30 @@ class Rows:
             found.setdefault((channel, each), []).append((task_id, channel, self.loads(key.thread_id, kind, stored)))
         return found
 
+    # ---------------------------------------------------------------- the fence
+
+    def head(self, place: Place) -> str | None:
+        """The id of the latest checkpoint; None when there is none."""
+        head: str | None = self.cursor.execute(_LATEST_ID, place).fetchone()[0]
+        return head
+
+    def last_write(self, place: Place) -> Last:
+        """Who wrote last, and how often anyone has."""
+        row = self.cursor.execute(_LAST_WRITE, place).fetchone()
+        return Last(*row) if row is not None else Last()
+
+    def note_write(self, place: Place, run: str) -> None:
+        """Count a write of this run."""
+        self.cursor.execute(_NOTE_WRITE, (*place, run))
+
+    def retire(self, thread_id: str, run: str) -> None:
+        """Let whoever has loaded the thread no longer write."""
+        self.cursor.execute(_RETIRE_WRITERS, (run, thread_id))
+
+    def forget_writers(self, place: Place) -> None:
+        """Forget who wrote: nothing is left there."""
+        self.cursor.execute(_FORGET_WRITERS, place)
+
     # ---------------------------------------------------------------- blobs
 
     def blobs(self, thread_id: str, numbers: Mapping[str, int]) -> dict[str, Any]:
@@ -396,16 +444,42 @@ class Rows:
         packed = self._pack(kept.key, kept.checkpoint)
         self.cursor.execute(_SET_CHECKPOINT, (*packed, _json(kept.metadata), *kept.key))
 
-    def all_blobs(self, thread_id: str) -> Iterator[tuple[int, Any]]:
-        """Every blob of a thread: its number and what it holds."""
+    def all_blobs(self, thread_id: str) -> Iterator[Any]:
+        """What every blob of a thread holds, also those that nothing leads to."""
+        return (value for _, value in self._numbered(thread_id))
+
+    def _numbered(self, thread_id: str) -> Iterator[tuple[int, Any]]:
         base = self._base(thread_id)
         statement = f"SELECT id, type, value FROM blobs WHERE {_OF_THREAD}"
         for place, kind, stored in self.cursor.execute(statement, _span(base)).fetchall():
             yield place - base, self.loads(thread_id, kind, stored)
 
-    def replace_blob(self, thread_id: str, number: int, value: Any) -> None:
+    def writes_of(self, thread_id: str) -> list[Value]:
+        """Every write of a thread whose value is in its own row."""
+        rows = self.cursor.execute(_ALL_WRITES, (thread_id,)).fetchall()
+        return [
+            Value(channel, self.loads(thread_id, kind, stored), key)
+            for channel, kind, stored, *key in rows
+            if kind != ELSEWHERE
+        ]
+
+    def set_write(self, written: Value, value: Any) -> None:
+        """Store another value in a write's row."""
+        self.cursor.execute(_SET_WRITE, (*self.serde.dumps_typed(value), *written.key))
+
+    def shared(self, thread_id: str, checkpoints: Sequence[Kept]) -> Iterator[Value]:
+        """The blobs that these checkpoints or the thread's writes lead to, each with its number as its key."""
+        channels = {number: name for kept in checkpoints for name, number in kept.checkpoint.get(BLOBS, {}).items()}
+        for channel, kind, stored, *_ in self.cursor.execute(_ALL_WRITES, (thread_id,)).fetchall():
+            if kind == ELSEWHERE:
+                channels[stored] = channel
+        for number, value in self._numbered(thread_id):
+            if number in channels:  # else it is a checkpoint that was too large for its row
+                yield Value(channels[number], value, [number])
+
+    def set_shared(self, thread_id: str, shared: Value, value: Any) -> None:
         """Store another value under a number, for all that name it."""
-        place = self._base(thread_id) + number
+        place = self._base(thread_id) + shared.key[0]
         self.cursor.execute(
             "UPDATE blobs SET type = ?, value = ? WHERE id = ?", (*self.serde.dumps_typed(value), place)
         )
@@ -433,6 +507,42 @@ class Rows:
         named = {number for kept in self.all_kept(thread_id) for number in kept.checkpoint.get(BLOBS, {}).values()}
         return named | {number for number, _ in self.cursor.execute(_LED_TO, (thread_id, thread_id)).fetchall()}
 
+    def length(self, thread_id: str) -> int:
+        """How many checkpoints the thread has."""
+        return int(self.cursor.execute(f"SELECT count(*) FROM checkpoints {_THREAD}", (thread_id,)).fetchone()[0])
+
+    def heads(self) -> list[tuple[str, str]]:
+        """Of each thread its id and that of its latest checkpoint."""
+        return self.cursor.execute(_HEADS).fetchall()
+
+    def threads_of_runs(self, run_ids: Collection[str]) -> list[str]:
+        """The threads in which these runs left a checkpoint, sorted."""
+        found = [self.cursor.execute(_THREADS_OF_RUN, (run,)).fetchall() for run in run_ids]
+        return sorted({thread_id for rows in found for (thread_id,) in rows})
+
+    def namespaces(self, thread_id: str) -> list[str]:
+        """The namespaces of a thread that have a checkpoint."""
+        return [row[0] for row in self.cursor.execute(_NAMESPACES, (thread_id,)).fetchall()]
+
+    def links(self, place: Place) -> list[Link]:
+        """How the checkpoints of a namespace are linked."""
+        rows = self.cursor.execute(_LINKS, place).fetchall()
+        return [Link(each, parent, json.loads(metadata or b"{}")) for each, parent, metadata in rows]
+
+    def drop(self, place: Place, checkpoint_ids: Sequence[str]) -> None:
+        """Delete these checkpoints and the writes on them."""
+        for each in checkpoint_ids:
+            self.cursor.execute(_DELETE_WRITES, (*place, each))
+            self.cursor.execute(_DELETE_CHECKPOINT, (*place, each))
+
+    def drop_task(self, key: Key, task_id: str) -> None:
+        """Delete what a task wrote on a checkpoint."""
+        self.cursor.execute(f"{_DELETE_WRITES} AND task_id = ?", (*key, task_id))
+
+    def relink(self, key: Key, parent_id: str | None) -> None:
+        """Give a checkpoint another parent."""
+        self.cursor.execute(_SET_PARENT, (parent_id, *key))
+
     def delete(self, thread_id: str) -> None:
         """Delete everything of a thread."""
         self.cursor.execute(f"DELETE FROM blobs WHERE {_OF_THREAD}", _span(self._base(thread_id)))
@@ -454,10 +564,3 @@ def _span(base: int) -> tuple[int, int]:
 
 def _json(metadata: Mapping[str, Any]) -> bytes:
     return json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "ignore")
-
-
-def _is_small(value: Any) -> bool:
-    """Whether a value is known to be small without encoding it."""
-    if isinstance(value, str | list | dict):
-        return len(value) <= (_SMALL // 4 if isinstance(value, str) else 0)
-    return value is None or isinstance(value, bool | int | float)

@@ -1,16 +1,17 @@
-"""The checkpointer: one object for sync and async, one file, one run of a thread at a time."""
+"""What a checkpointer of ours does, whatever database it keeps threads in: one object for sync and async, one run of a
+thread at a time, no stale writer, erasure and retention."""
 
 from __future__ import annotations
 
 import asyncio
 import builtins
 import random
-import sqlite3
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,6 +21,7 @@ from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -28,19 +30,14 @@ from langgraph.checkpoint.base import (
     get_checkpoint_id,
     get_checkpoint_metadata,
 )
-from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.utils import search_where
 
-from everthread.errors import Conflict, StoreError, UsageError
-from everthread.stores.checkpoints import erasing, fence, lease, rows
-from everthread.stores.checkpoints.files import connect, path_of, translated
+from everthread.errors import Conflict, UsageError
+from everthread.stores.checkpoints import erasing, fence, lease
+from everthread.stores.checkpoints.layout import COUNTERS, Key, Place, ThreadRows
 from everthread.stores.checkpoints.retention import drop_runs, keep_latest, last_steps
-from everthread.stores.checkpoints.rows import COUNTERS, Key, Rows
-from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import Finding
 
-__all__ = ["Saver", "open_checkpointer"]
+__all__ = ["Saver"]
 
 T = TypeVar("T")
 
@@ -48,89 +45,60 @@ KEPT_OF_CONFIG = ("source", "step", "parents", "run_id", COUNTERS)
 """What LangGraph itself reads. It copies all of `configurable` into the metadata, its server the context too, in plain
 text; a user's name or a token among them would outlive every erasure. What `put` is given as metadata is kept whole."""
 
-_HEAD = "SELECT max(checkpoint_id) FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = ?"
-_LAST_WRITE = "SELECT run, writes FROM writers WHERE thread_id = ? AND checkpoint_ns = ?"
-_NOTE_WRITE = """
-INSERT INTO writers (thread_id, checkpoint_ns, run, writes) VALUES (?, ?, ?, 1)
-ON CONFLICT (thread_id, checkpoint_ns) DO UPDATE SET run = excluded.run, writes = writes + 1
-"""
-_LENGTH = "SELECT count(*) FROM checkpoints WHERE thread_id = ?"
-_THREADS = "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id"
-_RETIRE_WRITERS = "UPDATE writers SET run = ?, writes = writes + 1 WHERE thread_id = ?"
-_THREADS_OF_RUN = """
-SELECT DISTINCT thread_id FROM checkpoints WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') = ?
-"""
 
+class Saver(BaseCheckpointSaver[str]):
+    """A LangGraph checkpointer with leases, a fence, erasure and retention.
 
-def open_checkpointer(
-    url: str,
-    *,
-    synchronous: str = "NORMAL",
-    lease_seconds: float = 10.0,
-    serde: SerializerProtocol | None = None,
-) -> Saver:
-    """The checkpointer of a home: `"sqlite:DIR"` or a plain directory means `DIR/threads.db`; or `"sqlite::memory:"`.
-
-    Use it as a context manager, plain or async, or call `close()`. With `synchronous="NORMAL"` a killed process loses
-    nothing and a power cut at most the last checkpoints; `"FULL"` loses nothing and waits for the disk at every step.
-    `lease_seconds`: how long a process that hangs keeps its threads. `serde`: another serializer, such as LangGraph's
-    `EncryptedSerializer`.
-
-    Raises UsageError for an address that is none and for another program's database, StoreError when the file is
-    corrupt, locked, read-only or cannot be made.
-    """
-    return Saver(path_of(url), synchronous=synchronous, lease_seconds=lease_seconds, serde=serde)
-
-
-class Saver(SqliteSaver):
-    """LangGraph's `SqliteSaver` with asynchronous methods, leases, a fence, erasure and retention.
-
-    Every method raises StoreError when the file is full, read-only, corrupt or locked for longer than `busy_timeout`
-    seconds; what was begun is rolled back.
+    Every method raises StoreError when the database cannot do it; what was begun is rolled back.
     """
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        synchronous: str = "NORMAL",
-        lease_seconds: float = 10.0,
-        busy_timeout: float = 30.0,
-        serde: SerializerProtocol | None = None,
-    ) -> None:
-        self.path = path
-        super().__init__(
-            connect(path, synchronous=synchronous, busy_timeout=busy_timeout), serde=serde or CompactSerializer()
-        )
-        # Re-entrant, since a write is one transaction around the stock saver's own.
-        self.lock = threading.RLock()  # type: ignore[assignment]
-        # One worker, as there is one connection. Its own, so that a host that fills asyncio's pool with runs that wait
-        # for a thread does not keep the run that holds it from saving.
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="everthread-threads")
-        self._leases = lease.Leases(self.cursor, lease_seconds)
+    place: str
+    """What errors call the database. No password is in it."""
+
+    def _open(self, place: str, leases: lease.Leasing, worker: ThreadPoolExecutor, leasing: ThreadPoolExecutor) -> None:
+        """`worker` does what asyncio asks for; `leasing`, of one thread, its leases, each after the other."""
+        self.place, self._leases, self._worker, self._leasing = place, leases, worker, leasing
         self._closed = threading.Event()
-        try:
-            with translated(path):
-                rows.set_up(self.conn)
-                for statement in (lease.SCHEMA, fence.SCHEMA):
-                    self.conn.execute(statement)
-                super().setup()  # what a file of an older stock saver lacks
-        except BaseException:
-            self.conn.close()
-            raise
+
+    @abstractmethod
+    def _rows(self, *writing: str) -> AbstractContextManager[ThreadRows]:
+        """The threads' rows in a transaction in which no one else writes to `writing`: committed at the end, rolled
+        back whole on any exception. Without a thread it only reads, and sees one consistent state."""
+
+    @abstractmethod
+    def doctor(self) -> builtins.list[Finding]:
+        """Look at the database's integrity, and whether every thread has its values; changes nothing."""
 
     def setup(self) -> None:
-        """Nothing is left to do: the tables are made when the file is opened."""
+        """Nothing is left to do: the tables are made when the database is opened."""
+
+    @abstractmethod
+    def _shut(self) -> None:
+        """Close the database."""
+
+    def _scrub(self) -> None:
+        """What has to be done to the bytes of what was erased."""
+
+    def _after_delete(self) -> None:
+        """What has to be done to the bytes of a thread that was deleted."""
+
+    @abstractmethod
+    def _bytes(self, thread_id: str | None = None) -> int:
+        """What is stored of a thread, or of all. A backend that cannot tell them apart says all, each time."""
+
+    @abstractmethod
+    def _after_retention(self) -> None:
+        """Give back what was freed."""
 
     def close(self) -> None:
-        """Give every thread back and close the file. Closing twice is allowed."""
+        """Give every thread back and close the database. Closing twice is allowed."""
         if self._closed.is_set():
             return
         self._leases.close()
         self._closed.set()
-        self._worker.shutdown()
-        with self.lock:
-            self.conn.close()
+        for each in (self._leasing, self._worker):
+            each.shutdown()
+        self._shut()
 
     def __enter__(self) -> Self:
         return self
@@ -147,48 +115,6 @@ class Saver(SqliteSaver):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await asyncio.to_thread(self.close)
-
-    @contextmanager
-    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
-        """A cursor in a transaction: committed at the end, rolled back whole on any exception, joined when nested.
-
-        `transaction=False` only reads, and sees one consistent state.
-        """
-        with self.lock, translated(self.path):
-            outermost = not self.conn.in_transaction
-            if outermost:
-                self.conn.execute("BEGIN IMMEDIATE" if transaction else "BEGIN")
-            cursor = self.conn.cursor()
-            try:
-                yield cursor
-                if outermost:
-                    self.conn.execute("COMMIT")
-            except BaseException:
-                if outermost and self.conn.in_transaction:
-                    self.conn.execute("ROLLBACK")
-                raise
-            finally:
-                cursor.close()
-
-    @contextmanager
-    def _rows(self, transaction: bool = True) -> Iterator[Rows]:
-        """The file's rows in a transaction, as `cursor`."""
-        with self.cursor(transaction) as cursor:
-            yield Rows(cursor, self.serde)
-
-    def doctor(self) -> builtins.list[Finding]:
-        """Look at the file's integrity, and whether every thread has its values; changes nothing."""
-        check, remedy = "threads are intact", "restore a backup"
-        with self._rows(transaction=False) as found:
-            (state,) = found.cursor.execute("PRAGMA quick_check(1)").fetchone()
-            if state != "ok":
-                return [Finding(check=check, ok=False, detail=str(state), remedy=remedy)]
-            threads = [row[0] for row in found.cursor.execute(_THREADS).fetchall()]
-            torn = [thread_id for thread_id in threads if not found.is_whole(thread_id)]
-        if torn:
-            detail = f"values of {len(torn)} of {len(threads)} threads are gone: {', '.join(torn[:5])}"
-            return [Finding(check=check, ok=False, detail=detail, remedy=remedy)]
-        return [Finding(check=check, ok=True, detail=f"{len(threads)} threads")]
 
     # ---------------------------------------------------------------- lease
 
@@ -208,23 +134,17 @@ class Saver(SqliteSaver):
         """`turn` for asyncio: waits in the event loop, never in a thread."""
         claim = lease.Claim(self._leases, str(thread_id), timeout)
         try:
-            while not await self._run(claim.attempt):
+            while not await self._run(claim.attempt, by=self._leasing):
                 await asyncio.sleep(claim.pause())
             yield
         finally:
             # Queued at once, behind an attempt that was cancelled half-way, and done even if this is cancelled too.
             if not self._closed.is_set():
-                await asyncio.shield(asyncio.wrap_future(self._worker.submit(self._release, claim)))
+                await asyncio.shield(asyncio.wrap_future(self._leasing.submit(self._release, claim)))
 
     def _release(self, claim: lease.Claim) -> None:
         if not self._closed.is_set():  # `close` gave every thread back
             claim.release()
-
-    @classmethod
-    def from_conn_string(cls, conn_string: str) -> Self:  # type: ignore[override]
-        """A saver for the file of this name, or for `:memory:`: the signature of LangGraph's own. Open until its `with`
-        or `async with` ends."""
-        return cls(conn_string)
 
     # ---------------------------------------------------------------- reads
 
@@ -232,11 +152,12 @@ class Saver(SqliteSaver):
         """The checkpoint that `config` addresses, or the thread's latest; None when there is none."""
         configurable = config["configurable"]
         key, checkpoint_id = _key(configurable), get_checkpoint_id(config)
-        with self._rows(transaction=False) as found:
-            tuple_ = found.find(*key, checkpoint_id)
-            if tuple_ is None:
-                return None
-            return _marked(tuple_, None if checkpoint_id else fence.mark(_last_write(found.cursor, key), key[1]))
+        with self._rows() as found:
+            if checkpoint_id:
+                addressed = found.find(*key, checkpoint_id)
+                return None if addressed is None else _marked(addressed, None)
+            head, last = found.latest(key)
+        return None if head is None else _marked(head, fence.mark(last, key[1]))
 
     def list(
         self,
@@ -247,17 +168,16 @@ class Saver(SqliteSaver):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """The checkpoints that match, the newest first. Read at once: an iterator that is left alone holds no lock."""
-        where, values = search_where(config, filter, before)
-        with self._rows(transaction=False) as found:
-            return iter([_marked(each, None) for each in found.search(where, values, limit)])
+        with self._rows() as found:
+            return iter([_marked(each, None) for each in found.search(config, filter, before, limit)])
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """What each DeltaChannel is rebuilt from at the checkpoint that `config` addresses, or at the latest."""
         key, checkpoint_id = _key(config["configurable"]), get_checkpoint_id(config)
-        with self._rows(transaction=False) as found:
-            at = checkpoint_id or _one(found.cursor, _HEAD, key)
+        with self._rows() as found:
+            at = checkpoint_id or found.head(key)
             return found.history(Key(*key, at or ""), channels)
 
     # ---------------------------------------------------------------- writes
@@ -272,8 +192,8 @@ class Saver(SqliteSaver):
         """Save a checkpoint, if no other run has written to the thread since this one loaded it; else Conflict."""
         configurable = config["configurable"]
         key = Key(*_key(configurable), checkpoint["id"])
-        with self._rows() as changed:
-            self._pass(changed.cursor, config, key.checkpoint_id)
+        with self._rows(key.thread_id) as changed:
+            self._pass(changed, config, key.checkpoint_id)
             changed.save(key, configurable.get("checkpoint_id"), checkpoint, _essential(config, metadata))
         place = {"thread_id": configurable["thread_id"], "checkpoint_ns": key.namespace}
         return {"configurable": {**place, "checkpoint_id": key.checkpoint_id}}
@@ -282,10 +202,10 @@ class Saver(SqliteSaver):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Save what a task wrote; Conflict as for `put`."""
-        configurable = config["configurable"]
-        with self._rows() as changed:
-            self._pass(changed.cursor, config, None)
-            changed.note(Key(*_key(configurable), str(configurable["checkpoint_id"])), writes, task_id, task_path)
+        key = Key(*_key(config["configurable"]), str(config["configurable"]["checkpoint_id"]))
+        with self._rows(key.thread_id) as changed:
+            self._pass(changed, config, None)
+            changed.note(key, writes, task_id, task_path)
 
     def get_next_version(self, current: str | None, channel: None = None) -> str:
         """A version above `current`, and another one in each fork. Shorter than the stock saver's, and above all of
@@ -293,30 +213,22 @@ class Saver(SqliteSaver):
         number = 0 if current is None else int(str(current).partition(".")[0])
         return f"{number + 1:010}.{random.getrandbits(32):08x}"
 
-    def _pass(self, cursor: sqlite3.Cursor, config: RunnableConfig, new: str | None) -> None:
+    def _pass(self, rows: ThreadRows, config: RunnableConfig, new: str | None) -> None:
         """Let this writer through and note it; `new` is the id of the checkpoint that it saves, if it saves one."""
         configurable, writer = config["configurable"], fence.writer_of(config)
+        place = _key(configurable)
+        if self._leases.lost(place[0]):
+            raise fence.overtaken(
+                place[0], rows.head(place), "is no longer held by this run: the connection that held it was lost"
+            )
         if writer.kind == "fork":
             if new is not None:
-                cursor.execute(_NOTE_WRITE, (*_key(configurable), uuid4().hex))
+                rows.note_write(place, uuid4().hex)
             return
-        key = _key(configurable)
-        head, last = _one(cursor, _HEAD, key), _last_write(cursor, key)
+        head, last = rows.stand(place, configurable.get("checkpoint_id") if new else None)
         begins_again = new is not None and head is not None and not configurable.get("checkpoint_id")
-        if not fence.passes(writer, last, begins_again=begins_again):
-            raise Conflict(
-                f"thread {key[0]!r} was continued by another run, up to checkpoint {head}; nothing more of this run "
-                "was stored: run its input again, or compile with everthread.graphs.gate so that runs wait",
-                winner=head,
-                thread_id=key[0],
-            )
-        if new is not None and head is not None and new < head:
-            # Ids are times. Stored, this checkpoint would be older than the head, and never seen again.
-            raise StoreError(
-                f"thread {key[0]!r}: this machine's clock is behind the thread's head checkpoint {head}; "
-                "set the clock, then run the input again"
-            )
-        cursor.execute(_NOTE_WRITE, (*key, writer.run))
+        fence.check(place[0], writer, last, head=head, new=new, begins_again=begins_again)
+        rows.note_write(place, writer.run)
 
     # ---------------------------------------------------------------- erasure
 
@@ -324,9 +236,9 @@ class Saver(SqliteSaver):
         """Replace these messages, and any text that contains one of `words`, by "[erased]" in every checkpoint, pending
         write and snapshot of the thread; returns how many rows were rewritten.
 
-        The arguments of the messages' tool calls go too, their ids stay, and the history loads as before. The bytes are
-        overwritten in the file and its log. Raises Conflict when a run holds the thread for longer than `timeout`
-        seconds, and StoreError when another process keeps the old log from being overwritten.
+        The arguments of the messages' tool calls go too, their ids stay, and the history loads as before. Raises
+        Conflict when a run holds the thread for longer than `timeout` seconds. In SQLite the bytes are overwritten in
+        the file and its log, and StoreError is raised when another process keeps the old log from that.
         """
         with self.turn(thread_id, timeout):
             return self._redact(thread_id, message_ids, words)
@@ -342,7 +254,7 @@ class Saver(SqliteSaver):
         """How many rows `redact` would rewrite. Nothing is changed."""
         undone = _Undone()
         try:
-            with self._rows() as changed:
+            with self._rows(thread_id) as changed:
                 undone.changed = erasing.rewrite(changed, thread_id, message_ids, words, KEPT_OF_CONFIG)
                 raise undone
         except _Undone as rolled_back:
@@ -350,34 +262,19 @@ class Saver(SqliteSaver):
 
     def holds(self, words: Sequence[str], thread_ids: Sequence[str]) -> builtins.list[str]:
         """Which of these threads still have one of `words` (whatever its case) in a checkpoint or pending write."""
-        with self._rows(transaction=False) as found:
+        with self._rows() as found:
             return [each for each in dict.fromkeys(thread_ids) if erasing.holds(found, each, words)]
 
     def _redact(self, thread_id: str, message_ids: Sequence[str], words: Sequence[str]) -> int:
-        with self._rows() as found:
+        with self._rows(thread_id) as found:
             changed = erasing.rewrite(found, thread_id, message_ids, words, KEPT_OF_CONFIG)
             # A run that is still under way, without a lease, must not write the words back.
-            found.cursor.execute(_RETIRE_WRITERS, (uuid4().hex, thread_id))
-        self.scrub()
+            found.retire(thread_id, uuid4().hex)
+        self._scrub()
         return changed
 
-    def scrub(self) -> None:
-        """Rewrite the file without its free pages and empty its log, so that deleted bytes are nowhere in it."""
-        with self.lock, translated(self.path):
-            self.conn.execute("VACUUM")
-        if not self._empty_log():
-            raise StoreError(
-                f"{self.path}: what was erased is gone from the threads, but another process is reading the old log; "
-                "end it, then erase again"
-            )
-
-    def _empty_log(self) -> bool:
-        with self.lock, translated(self.path):
-            busy, *_ = self.conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        return not busy
-
     def delete_thread(self, thread_id: str) -> None:
-        """Delete every checkpoint and write of a thread, and its bytes; waits for a run that holds it."""
+        """Delete everything of a thread; waits for a run that holds it."""
         with self.turn(thread_id):
             self._delete_thread(str(thread_id))
 
@@ -387,9 +284,9 @@ class Saver(SqliteSaver):
             await self._run(self._delete_thread, str(thread_id))
 
     def _delete_thread(self, thread_id: str) -> None:
-        with self._rows() as found:
+        with self._rows(thread_id) as found:
             found.delete(thread_id)
-        self._empty_log()  # the file's own pages are overwritten as they are freed (secure_delete)
+        self._after_delete()
 
     # ---------------------------------------------------------------- retention
 
@@ -412,7 +309,7 @@ class Saver(SqliteSaver):
         if strategy == "delete":
             self._delete_thread(thread_id)
             return
-        with self._rows() as found:
+        with self._rows(thread_id) as found:
             keep_latest(found, thread_id)
 
     def retain(
@@ -427,11 +324,14 @@ class Saver(SqliteSaver):
 
         `older_than`: threads whose last step is older. `max_bytes`: as many more, the longest idle first, as it takes
         to bring what is stored below it. `strategy` as in `prune`: a thread goes on from its last checkpoint, or is
-        gone. A thread that is in a run is left alone. The file is rewritten without its free pages. Raises UsageError
-        without a policy, and for one below zero.
+        gone. A thread that is in a run is left alone. A file is rewritten without its free pages, a server's tables are
+        vacuumed. Raises UsageError without a policy, and for one below zero.
         """
         due = self._due(older_than, max_bytes, strategy, now)
-        return self._rewritten([thread_id for thread_id in due if self._prune_idle(thread_id, strategy)])
+        pruned = [thread_id for thread_id in due if self._prune_idle(thread_id, strategy)]
+        if pruned:
+            self._after_retention()
+        return pruned
 
     async def aretain(
         self,
@@ -456,11 +356,14 @@ class Saver(SqliteSaver):
         ):
             raise UsageError("retention needs a policy; say older_than=timedelta(days=30), or max_bytes=1_000_000_000")
         before = None if older_than is None else (now or datetime.now(UTC)) - older_than
-        with self._rows(transaction=False) as found:
+        with self._rows() as found:
             idle = last_steps(found)
+        stored = 0 if max_bytes is None else self._bytes()
         for at, thread_id in idle:
-            if (before is not None and at < before) or (max_bytes is not None and self._stored() > max_bytes):
+            if (before is not None and at < before) or (max_bytes is not None and stored > max_bytes):
+                large = 0 if max_bytes is None else self._bytes(thread_id)
                 yield thread_id
+                stored -= 0 if max_bytes is None else large - self._bytes(thread_id)
 
     def _prune_idle(self, thread_id: str, strategy: str) -> bool:
         try:
@@ -472,24 +375,8 @@ class Saver(SqliteSaver):
             return False
 
     def _length(self, thread_id: str) -> int:
-        with self.cursor(transaction=False) as cursor:
-            return int(_one(cursor, _LENGTH, (thread_id,)))
-
-    def _stored(self) -> int:
-        """Bytes of the pages in use."""
-        with self.lock, translated(self.path):
-            pages, free, size = (
-                self.conn.execute(f"PRAGMA {name}").fetchone()[0]
-                for name in ("page_count", "freelist_count", "page_size")
-            )
-        return int((pages - free) * size)
-
-    def _rewritten(self, pruned: builtins.list[str]) -> builtins.list[str]:
-        if pruned:
-            with self.lock, translated(self.path):
-                self.conn.execute("VACUUM")
-            self._empty_log()
-        return pruned
+        with self._rows() as found:
+            return found.length(thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints of these runs, except those that later ones are rebuilt from. Waits for runs that hold
@@ -505,20 +392,19 @@ class Saver(SqliteSaver):
                 await self._run(self._delete_for_runs, thread_id, set(run_ids))
 
     def _threads_of(self, run_ids: Sequence[str]) -> builtins.list[str]:
-        with self.cursor(transaction=False) as cursor:
-            return sorted({row[0] for run in run_ids for row in cursor.execute(_THREADS_OF_RUN, (run,)).fetchall()})
+        with self._rows() as found:
+            return found.threads_of_runs(run_ids)
 
     def _delete_for_runs(self, thread_id: str, run_ids: set[str]) -> None:
-        with self._rows() as found:
+        with self._rows(thread_id) as found:
             drop_runs(found, thread_id, run_ids)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread's whole history. Raises UsageError when there is none, or when the target has one."""
-        with self._rows() as found:
-            cursor = found.cursor
-            if not _one(cursor, _LENGTH, (source_thread_id,)):
+        with self._rows(source_thread_id, target_thread_id) as found:
+            if not found.length(source_thread_id):
                 raise UsageError(f"thread {source_thread_id!r} has no checkpoints to copy; check its id")
-            if _one(cursor, _LENGTH, (target_thread_id,)):
+            if found.length(target_thread_id):
                 raise UsageError(f"thread {target_thread_id!r} has checkpoints already; copy to a new id")
             found.copy(source_thread_id, target_thread_id)
 
@@ -528,13 +414,13 @@ class Saver(SqliteSaver):
 
     # ---------------------------------------------------------------- asyncio
 
-    async def _run(self, call: Callable[..., T], *args: Any, **options: Any) -> T:
+    async def _run(self, call: Callable[..., T], *args: Any, by: ThreadPoolExecutor | None = None, **options: Any) -> T:
         work = partial(copy_context().run, partial(call, *args, **options))
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+            return await asyncio.get_running_loop().run_in_executor(by or self._worker, work)
         except RuntimeError as error:
             if self._closed.is_set():
-                raise UsageError(f"{self.path} is closed; open the checkpointer again") from error
+                raise UsageError(f"{self.place} is closed; open the checkpointer again") from error
             raise
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -582,18 +468,7 @@ class _Undone(Exception):
     changed = 0
 
 
-def _one(cursor: sqlite3.Cursor, sql: str, values: Sequence[Any]) -> Any:
-    """The single value of a query's first row; None when it has no row."""
-    row = cursor.execute(sql, values).fetchone()
-    return row[0] if row is not None else None
-
-
-def _last_write(cursor: sqlite3.Cursor, key: tuple[str, str]) -> fence.Last:
-    row = cursor.execute(_LAST_WRITE, key).fetchone()
-    return fence.Last(*row) if row is not None else fence.Last()
-
-
-def _key(configurable: Mapping[str, Any]) -> tuple[str, str]:
+def _key(configurable: Mapping[str, Any]) -> Place:
     return str(configurable["thread_id"]), configurable.get("checkpoint_ns", "")
 
 

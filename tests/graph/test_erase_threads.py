@@ -28,8 +28,8 @@ def store(tmp_path: Path) -> Iterator[MemoryStore]:
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[Saver]:
-    with open_checkpointer(str(tmp_path)) as opened:
+def saver(threads_url: str) -> Iterator[Saver]:
+    with open_checkpointer(threads_url) as opened:
         yield opened
 
 

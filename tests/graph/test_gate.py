@@ -29,6 +29,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command, Send, interrupt
 from support.models import FakeModel
+from support.savers import lose_leases, put_clock_ahead
 from support.threads import echo, echo_graph, on, said, say, stored_text
 from typing_extensions import TypedDict
 
@@ -39,15 +40,16 @@ from everthread.graphs.gate import GatedGraph, MemoryGraph, at_time, gate
 from everthread.nodes import Extract
 from everthread.nodes.tool_calls import INTERRUPTED
 from everthread.stores import MemoryStore, SqliteStore, open_checkpointer, open_store
-from everthread.stores.checkpoints import Saver
+from everthread.stores.checkpoints import Saver, SqliteSaver
+from everthread.stores.checkpoints.postgres import PostgresSaver
 
 Durability = Literal["sync", "async", "exit"]
 DURABILITIES: tuple[Durability, ...] = ("sync", "async", "exit")
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[Saver]:
-    with open_checkpointer(f"sqlite:{tmp_path}") as opened:
+def saver(threads_url: str) -> Iterator[Saver]:
+    with open_checkpointer(threads_url) as opened:
         yield opened
 
 
@@ -112,6 +114,7 @@ async def test_runs_in_asyncios_threads_do_not_starve_the_one_that_holds_the_thr
 RUN_FOUR = """
 import sys
 from everthread.stores import open_checkpointer
+from support.savers import lose_leases, put_clock_ahead
 from support.threads import echo, echo_graph, on, say
 with open_checkpointer(sys.argv[1]) as saver:
     graph = echo_graph().compile(checkpointer=saver)
@@ -125,8 +128,8 @@ def in_another_process(code: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True)
 
 
-def test_two_processes_keep_every_message(saver: Saver, tmp_path: Path) -> None:
-    processes = [in_another_process(RUN_FOUR, f"sqlite:{tmp_path}", name) for name in ("a", "b")]
+def test_two_processes_keep_every_message(saver: Saver, threads_url: str) -> None:
+    processes = [in_another_process(RUN_FOUR, threads_url, name) for name in ("a", "b")]
     for process in processes:
         with process:
             assert process.wait(60) == 0
@@ -137,6 +140,7 @@ def test_two_processes_keep_every_message(saver: Saver, tmp_path: Path) -> None:
 DIE = """
 import sys, time
 from everthread.stores import open_checkpointer
+from support.savers import lose_leases, put_clock_ahead
 from support.threads import echo, echo_graph, on, say
 
 def node(state):
@@ -148,8 +152,8 @@ echo_graph(node).compile(checkpointer=saver).invoke(say("before the end"), on("t
 """
 
 
-def test_a_run_is_resumed_at_once_after_its_process_was_killed(saver: Saver, tmp_path: Path) -> None:
-    with in_another_process(DIE, f"sqlite:{tmp_path}") as process:
+def test_a_run_is_resumed_at_once_after_its_process_was_killed(saver: Saver, threads_url: str) -> None:
+    with in_another_process(DIE, threads_url) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "in the node\n"
         graph = gate(ungated(saver), timeout=0)  # no time at all to wait for a lease to run out
@@ -393,8 +397,17 @@ class BothLoadFirst(Saver):
         return found
 
 
-def test_of_two_updates_of_a_new_thread_only_the_first_gets_in(tmp_path: Path) -> None:
-    with BothLoadFirst(str(tmp_path / "threads.db")) as saver:
+class OnFile(BothLoadFirst, SqliteSaver):
+    """In a file."""
+
+
+class OnServer(BothLoadFirst, PostgresSaver):
+    """On a server."""
+
+
+def test_of_two_updates_of_a_new_thread_only_the_first_gets_in(threads_url: str) -> None:
+    path = threads_url.removeprefix("sqlite:")
+    with OnServer(threads_url) if path == threads_url else OnFile(f"{path}/threads.db") as saver:
         graph = ungated(saver)
         saver.loads = threading.Barrier(2)
         with ThreadPoolExecutor(2) as pool:
@@ -419,12 +432,7 @@ def test_a_tool_that_writes_checkpoints_makes_a_run_stale(saver: Saver) -> None:
 def test_a_clock_that_was_set_back_does_not_hide_a_checkpoint(saver: Saver) -> None:
     graph = ungated(saver)
     graph.invoke(say("one"), on("t"))
-    with saver.cursor() as cursor:  # the head as a machine with a clock far ahead would have written it
-        for table in ("checkpoints", "writes"):
-            cursor.execute(
-                f"UPDATE {table} SET checkpoint_id = 'f' || substr(checkpoint_id, 2) WHERE checkpoint_id ="
-                " (SELECT max(checkpoint_id) FROM checkpoints)"
-            )
+    put_clock_ahead(saver)
     with pytest.raises(StoreError, match="clock is behind"):
         graph.invoke(say("two"), on("t"))
 
@@ -790,8 +798,7 @@ def overtaken(saver: Saver, store: MemoryStore, ana: Identity) -> Any:
 
     def hang(state: MemoryState) -> dict[str, Any]:
         if state["messages"][-1].text == "slow":
-            with saver.cursor() as cursor:  # as if its heart had stood still
-                cursor.execute("DELETE FROM leases")
+            lose_leases(saver)
             worker = threading.Thread(target=lambda: graph.invoke(say("fast", "f"), on("t"), context=ana))
             worker.start()
             worker.join(60)

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import json
-import sqlite3
+import random
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph import START
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict
 
 from everthread.graphs.gate import MemoryGraph
 from everthread.nodes.state import MemoryState
-from everthread.stores.checkpoints import Saver
+from everthread.stores.checkpoints import Saver, SqliteSaver
+from everthread.stores.checkpoints.postgres import PostgresSaver
 from everthread.stores.identity import MemoryContext
 
-__all__ = ["Checkpoints", "echo", "echo_graph", "on", "said", "say", "stored_text", "words_in_files"]
+__all__ = [
+    "Checkpoints",
+    "Talk",
+    "echo",
+    "echo_graph",
+    "noise",
+    "on",
+    "said",
+    "say",
+    "stored_text",
+    "talk_graph",
+    "words_in_files",
+]
+
+_random = random.Random(4711)
 
 
 def echo(state: MemoryState) -> dict[str, Any]:
@@ -31,6 +49,32 @@ def echo_graph(node: Any = echo) -> MemoryGraph[MemoryState, MemoryContext, Memo
     graph.add_node("echo", node)
     graph.add_edge(START, "echo")
     return graph
+
+
+class Talk(TypedDict, total=False):
+    """A host's own state."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+    note: str
+    count: int
+
+
+def reply(state: Talk) -> Talk:
+    return {"messages": [AIMessage(f"re: {len(state['messages'])}", id=f"r{len(state['messages'])}")]}
+
+
+def talk_graph(*, steps: int = 3) -> Any:
+    """A graph that answers and then takes steps which leave messages and note as they are."""
+    graph = StateGraph(Talk)
+    idle: Any = lambda state: {"count": state.get("count", 0) + 1}  # noqa: E731 - each name is a step
+    graph.add_sequence([("reply", reply), *[(f"idle{number}", idle) for number in range(steps)]])
+    graph.add_edge(START, "reply")
+    return graph
+
+
+def noise(characters: int = 400) -> str:
+    """Text that no compression makes short."""
+    return _random.randbytes(characters // 2).hex()
 
 
 def on(thread_id: str, **more: Any) -> RunnableConfig:
@@ -54,8 +98,11 @@ def words_in_files(directory: Path) -> bytes:
 
 
 def stored_text(saver: Saver) -> str:
-    """Everything in a threads file, decompressed and decoded: what a search of its bytes may miss."""
-    return "\n".join(_decoded(saver.conn, saver))
+    """Everything that is stored of threads, decompressed and decoded: what a search of a file's bytes may miss."""
+    if isinstance(saver, PostgresSaver):
+        return "\n".join(_decoded_of_server(saver))
+    assert isinstance(saver, SqliteSaver)
+    return "\n".join(_decoded(saver))
 
 
 class Checkpoints:
@@ -80,7 +127,20 @@ class Checkpoints:
         return [thread_id for thread_id in thread_ids if thread_id in self.holding]
 
 
-def _decoded(connection: sqlite3.Connection, saver: Saver) -> Iterator[str]:
+def _decoded_of_server(saver: PostgresSaver) -> Iterator[str]:
+    with saver.pool.connection() as connection:
+        for checkpoint, metadata in connection.execute("SELECT checkpoint, metadata FROM checkpoints").fetchall():
+            small = checkpoint.pop("small", None)
+            yield json.dumps([checkpoint, metadata], ensure_ascii=False)
+            if small:
+                yield repr(saver.serde.loads_typed((small["type"], b64decode(small["value"]))))
+        values = "SELECT type, blob FROM checkpoint_writes UNION ALL SELECT type, blob FROM checkpoint_blobs"
+        for kind, stored in connection.execute(values).fetchall():
+            yield repr(saver.serde.loads_typed((kind, stored)))
+
+
+def _decoded(saver: SqliteSaver) -> Iterator[str]:
+    connection = saver.conn
     for (metadata,) in connection.execute("SELECT metadata FROM checkpoints"):
         yield json.dumps(json.loads(metadata), ensure_ascii=False)
     values = "SELECT type, checkpoint FROM checkpoints UNION ALL SELECT type, value FROM writes"

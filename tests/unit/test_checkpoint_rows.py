@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import signal
 import sqlite3
 import subprocess
@@ -11,33 +10,25 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
-from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite import SqliteSaver as StockSaver
 from langgraph.constants import START
 from langgraph.graph import StateGraph
-from langgraph.graph.message import add_messages
-from support.threads import echo_graph, on, said, say, stored_text, words_in_files
-from typing_extensions import TypedDict
+from support.threads import Talk, echo_graph, noise, on, said, say, stored_text, talk_graph, words_in_files
 
 from everthread.errors import StoreError
 from everthread.stores import open_checkpointer
-from everthread.stores.checkpoints import Saver
+from everthread.stores.checkpoints import SqliteSaver
 from everthread.stores.checkpoints.rows import Rows
 from everthread.stores.checkpoints.serializer import DICTIONARY, CompactSerializer
 
-_random = random.Random(4711)
 SECRET = "SECRET-4711"
-
-
-def noise(characters: int = 400) -> str:
-    """Text that no compression makes short."""
-    return _random.randbytes(characters // 2).hex()
 
 
 class EarlierSerializer(JsonPlusSerializer):
@@ -53,44 +44,23 @@ class EarlierSerializer(JsonPlusSerializer):
         return super().loads_typed((kind.removesuffix("+zlib"), zlib.decompress(stored) if packed else stored))
 
 
-class Talk(TypedDict, total=False):
-    """A host's own state."""
-
-    messages: Annotated[list[AnyMessage], add_messages]
-    note: str
-    count: int
-
-
-def reply(state: Talk) -> Talk:
-    return {"messages": [AIMessage(f"re: {len(state['messages'])}", id=f"r{len(state['messages'])}")]}
-
-
-def talk_graph(*, steps: int = 3) -> Any:
-    """A graph that answers and then takes steps which leave messages and note as they are."""
-    graph = StateGraph(Talk)
-    idle: Any = lambda state: {"count": state.get("count", 0) + 1}  # noqa: E731 - each name is a step
-    graph.add_sequence([("reply", reply), *[(f"idle{number}", idle) for number in range(steps)]])
-    graph.add_edge(START, "reply")
-    return graph
-
-
 @pytest.fixture(params=["a new file", "a stock saver's file"])
-def saver(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Saver]:
+def saver(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[SqliteSaver]:
     """A checkpointer whose tables are ours, and one whose tables LangGraph made."""
     if request.param != "a new file":
-        stock = SqliteSaver(sqlite3.connect(tmp_path / "threads.db"))
+        stock = StockSaver(sqlite3.connect(tmp_path / "threads.db"))
         stock.setup()
         stock.conn.close()
-    with open_checkpointer(f"sqlite:{tmp_path}") as opened:
+    with SqliteSaver(str(tmp_path / "threads.db")) as opened:
         yield opened
 
 
-def blobs(saver: Saver) -> int:
+def blobs(saver: SqliteSaver) -> int:
     """How many values have a row of their own."""
     return int(saver.conn.execute("SELECT count(*) FROM blobs").fetchone()[0])
 
 
-def without_orphans(saver: Saver, thread_id: str = "t") -> bool:
+def without_orphans(saver: SqliteSaver, thread_id: str = "t") -> bool:
     """Whether every value is led to."""
     before = blobs(saver)
     with saver.cursor() as cursor:
@@ -101,7 +71,7 @@ def without_orphans(saver: Saver, thread_id: str = "t") -> bool:
 # ------------------------------------------------------------------------------------------------------------- sharing
 
 
-def test_a_value_that_no_step_changed_is_stored_once(saver: Saver) -> None:
+def test_a_value_that_no_step_changed_is_stored_once(saver: SqliteSaver) -> None:
     graph = talk_graph(steps=8).compile(checkpointer=saver)
     graph.invoke({"messages": [HumanMessage(noise(), id="a")], "note": noise()}, on("t"))
     # The input, the note, the messages with and without the reply; the large input and its write beside them.
@@ -114,14 +84,14 @@ def test_a_value_that_no_step_changed_is_stored_once(saver: Saver) -> None:
     assert [len(each.checkpoint["channel_values"].get("messages", [])) for each in history] == [2] * 9 + [1, 0]
 
 
-def test_what_one_reader_does_to_a_value_is_not_seen_by_another(saver: Saver) -> None:
+def test_what_one_reader_does_to_a_value_is_not_seen_by_another(saver: SqliteSaver) -> None:
     talk_graph().compile(checkpointer=saver).invoke(say(noise()), on("t"))
     first, second, *_ = saver.list(on("t"))
     first.checkpoint["channel_values"]["messages"].clear()
     assert len(second.checkpoint["channel_values"]["messages"]) == 2
 
 
-def test_a_fork_shares_what_it_has_in_common_and_goes_its_own_way(saver: Saver) -> None:
+def test_a_fork_shares_what_it_has_in_common_and_goes_its_own_way(saver: SqliteSaver) -> None:
     graph = talk_graph().compile(checkpointer=saver)
     for number in range(3):
         graph.invoke({"messages": [HumanMessage(noise(), id=f"m{number}")], "note": f"note {noise()}"}, on("t"))
@@ -141,13 +111,13 @@ def test_a_fork_shares_what_it_has_in_common_and_goes_its_own_way(saver: Saver) 
     assert ([each.id for each in longest["messages"]], longest["note"]) == (["m0", "r1", "m1", "r3", "m2", "r5"], note)
 
 
-def test_two_values_of_one_version_number_in_two_forks_stay_apart(saver: Saver) -> None:
+def test_two_values_of_one_version_number_in_two_forks_stay_apart(saver: SqliteSaver) -> None:
     first = saver.get_next_version(None)
     assert saver.get_next_version(first) != saver.get_next_version(first)
 
 
 def test_versions_rise_above_those_of_the_stock_saver() -> None:
-    stock = SqliteSaver(sqlite3.connect(":memory:"))
+    stock = StockSaver(sqlite3.connect(":memory:"))
     with open_checkpointer("sqlite::memory:") as saver:
         versions = [saver.get_next_version(None)]
         for _ in range(11):
@@ -158,7 +128,7 @@ def test_versions_rise_above_those_of_the_stock_saver() -> None:
     stock.conn.close()
 
 
-def test_a_checkpoint_without_versions_is_stored_whole(saver: Saver) -> None:
+def test_a_checkpoint_without_versions_is_stored_whole(saver: SqliteSaver) -> None:
     place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     for number in range(2):
         values = {"note": f"{number} {noise()}"}
@@ -168,7 +138,7 @@ def test_a_checkpoint_without_versions_is_stored_whole(saver: Saver) -> None:
         assert found.checkpoint["channel_values"] == values
 
 
-def test_large_writes_and_large_checkpoints_come_back(saver: Saver) -> None:
+def test_large_writes_and_large_checkpoints_come_back(saver: SqliteSaver) -> None:
     place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     versions: Any = {f"channel {noise(60)}": "1" for _ in range(60)}
     checkpoint: Any = {**empty_checkpoint(), "channel_versions": versions}
@@ -191,7 +161,7 @@ def test_large_writes_and_large_checkpoints_come_back(saver: Saver) -> None:
     assert (blobs(saver), without_orphans(saver)) == (3, True)
 
 
-def test_a_snapshot_is_found_where_the_metadata_says_there_is_none(saver: Saver) -> None:
+def test_a_snapshot_is_found_where_the_metadata_says_there_is_none(saver: SqliteSaver) -> None:
     place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     counted: Any = {"step": 0, "counters_since_delta_snapshot": {"messages": (1, 1)}}
     held: Any = {**empty_checkpoint(), "channel_values": {"messages": _DeltaSnapshot([1])}}
@@ -204,14 +174,14 @@ def test_a_snapshot_is_found_where_the_metadata_says_there_is_none(saver: Saver)
     }
 
 
-def test_a_value_that_is_gone_is_named(saver: Saver) -> None:
+def test_a_value_that_is_gone_is_named(saver: SqliteSaver) -> None:
     talk_graph().compile(checkpointer=saver).invoke(say(noise()), on("t"))
     saver.conn.execute("DELETE FROM blobs")
     with pytest.raises(StoreError, match="thread 't' lacks a value that its checkpoints name; restore a backup"):
         saver.get_tuple(on("t"))
 
 
-def test_doctor_finds_values_that_are_gone(saver: Saver) -> None:
+def test_doctor_finds_values_that_are_gone(saver: SqliteSaver) -> None:
     talk_graph().compile(checkpointer=saver).invoke(say(noise()), on("t"))
     talk_graph().compile(checkpointer=saver).invoke(say(noise()), on("u"))
     assert [(each.ok, each.detail) for each in saver.doctor()] == [(True, "2 threads")]
@@ -226,7 +196,7 @@ def test_doctor_finds_values_that_are_gone(saver: Saver) -> None:
 
 def test_a_file_of_an_earlier_version_opens_and_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
-    earlier = SqliteSaver(sqlite3.connect(path, check_same_thread=False), serde=EarlierSerializer())
+    earlier = StockSaver(sqlite3.connect(path, check_same_thread=False), serde=EarlierSerializer())
     mine, own = echo_graph(), talk_graph()
     for number in range(60):
         mine.compile(checkpointer=earlier).invoke(say(f"number {number} {SECRET}", f"m{number}"), on("t"))
@@ -259,7 +229,7 @@ def test_a_file_of_an_earlier_version_opens_and_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_file_may_be_opened_by_two_at_once(tmp_path: Path) -> None:
-    stock = SqliteSaver(sqlite3.connect(tmp_path / "threads.db"))
+    stock = StockSaver(sqlite3.connect(tmp_path / "threads.db"))
     stock.setup()
     stock.conn.close()
     with open_checkpointer(f"sqlite:{tmp_path}") as one, open_checkpointer(f"sqlite:{tmp_path}") as other:
@@ -283,7 +253,7 @@ def test_earlier_values_and_short_ones_load() -> None:
 # ------------------------------------------------------------------------------------------------------------ deletion
 
 
-def talked(saver: Saver, thread_id: str = "t", turns: int = 6) -> Any:
+def talked(saver: SqliteSaver, thread_id: str = "t", turns: int = 6) -> Any:
     """A thread on `add_messages` that knows the secret."""
     graph = talk_graph().compile(checkpointer=saver)
     for number in range(turns):
@@ -293,7 +263,7 @@ def talked(saver: Saver, thread_id: str = "t", turns: int = 6) -> Any:
     return graph
 
 
-def test_redaction_reaches_values_that_checkpoints_share(saver: Saver, tmp_path: Path) -> None:
+def test_redaction_reaches_values_that_checkpoints_share(saver: SqliteSaver, tmp_path: Path) -> None:
     graph = talked(saver)
     saver.copy_thread("t", "copy")
     assert saver.affected("t", ["m2"], [SECRET]) == saver.redact("t", ["m2"], [SECRET])
@@ -310,7 +280,7 @@ def test_redaction_reaches_values_that_checkpoints_share(saver: Saver, tmp_path:
     assert saver.redact("t", ["m2"], [SECRET]) == 0
 
 
-def test_a_fork_of_a_redacted_checkpoint_does_not_bring_the_words_back(saver: Saver) -> None:
+def test_a_fork_of_a_redacted_checkpoint_does_not_bring_the_words_back(saver: SqliteSaver) -> None:
     graph = talked(saver)
     old = next(each for each in graph.get_state_history(on("t")) if each.next == () and each.values["count"] == 9)
     saver.redact("t", ["m2"], [SECRET])
@@ -324,7 +294,7 @@ def test_a_fork_of_a_redacted_checkpoint_does_not_bring_the_words_back(saver: Sa
     ]
 
 
-def test_words_that_nothing_leads_to_are_found_and_erased(saver: Saver) -> None:
+def test_words_that_nothing_leads_to_are_found_and_erased(saver: SqliteSaver) -> None:
     talked(saver, turns=1)
     # As a program of another version might leave them.
     add = "INSERT INTO blobs (id, type, value) SELECT max(id) + 1, ?, ? FROM blobs"
@@ -334,7 +304,7 @@ def test_words_that_nothing_leads_to_are_found_and_erased(saver: Saver) -> None:
     assert saver.holds([SECRET], ["t"]) == []
 
 
-def test_pruning_deletes_the_values_that_nothing_needs_any_more(saver: Saver, tmp_path: Path) -> None:
+def test_pruning_deletes_the_values_that_nothing_needs_any_more(saver: SqliteSaver, tmp_path: Path) -> None:
     graph = talked(saver)
     before = graph.get_state(on("t")).values
     saver.prune(["t"])
@@ -342,7 +312,7 @@ def test_pruning_deletes_the_values_that_nothing_needs_any_more(saver: Saver, tm
     assert (blobs(saver), without_orphans(saver)) == (2, True), "the messages and the note"
 
 
-def test_deleting_runs_keeps_the_values_that_others_share(saver: Saver) -> None:
+def test_deleting_runs_keeps_the_values_that_others_share(saver: SqliteSaver) -> None:
     graph = talked(saver)
     middle, head = blobs(saver), graph.get_state(on("t")).values
     saver.delete_for_runs(["run-1", "run-3"])
@@ -352,7 +322,7 @@ def test_deleting_runs_keeps_the_values_that_others_share(saver: Saver) -> None:
     assert (blobs(saver), list(saver.list(on("t")))) == (0, [])
 
 
-def test_deleting_a_thread_leaves_the_values_of_others(saver: Saver) -> None:
+def test_deleting_a_thread_leaves_the_values_of_others(saver: SqliteSaver) -> None:
     graphs = [talked(saver, thread_id, turns=2) for thread_id in ("a", "b", "c")]
     before = [graph.get_state(on("b")).values for graph in graphs[:1]]
     saver.delete_thread("c")
@@ -367,7 +337,7 @@ def test_deleting_a_thread_leaves_the_values_of_others(saver: Saver) -> None:
     ]
 
 
-def test_a_subgraphs_values_are_its_own(saver: Saver) -> None:
+def test_a_subgraphs_values_are_its_own(saver: SqliteSaver) -> None:
     graph = StateGraph(Talk)
     graph.add_node("inner", talk_graph().compile())
     graph.add_edge(START, "inner")
@@ -384,7 +354,7 @@ def test_a_subgraphs_values_are_its_own(saver: Saver) -> None:
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from unit.test_checkpoint_rows import noise, on, say, talk_graph
+from support.threads import noise, on, say, talk_graph
 from everthread.stores import open_checkpointer
 
 with open_checkpointer(sys.argv[1]) as saver:
@@ -407,7 +377,7 @@ def test_a_killed_writer_leaves_every_checkpoint_with_its_values(tmp_path: Path,
             assert writer.stdout.readline() == "turn\n"
         writer.send_signal(signal.SIGKILL)
     writer.wait()
-    with open_checkpointer(f"sqlite:{tmp_path}") as saver:
+    with SqliteSaver(str(tmp_path / "threads.db")) as saver:
         history = list(saver.list(on("t")))
         assert len(history) >= 6 * turns
         assert without_orphans(saver)

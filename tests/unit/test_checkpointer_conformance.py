@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 
@@ -22,10 +21,10 @@ CAPABILITIES = {
 }
 
 
-async def test_langgraphs_conformance_suite_passes_whole(tmp_path: Path) -> None:
+async def test_langgraphs_conformance_suite_passes_whole(threads_url: str) -> None:
     @checkpointer_test(name="everthread")
     async def ours() -> AsyncIterator[Saver]:
-        async with open_checkpointer(f"sqlite:{tmp_path}") as saver:
+        async with open_checkpointer(threads_url) as saver:
             yield saver
 
     report = await validate(ours)

@@ -1,0 +1,200 @@
+"""The server that threads are on: its address, its connections, its tables, and what its errors mean."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from langgraph.checkpoint.postgres import PostgresSaver as StockSaver
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import ConnStatus
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from everthread.errors import StoreError, UsageError
+from everthread.stores.checkpoints.postgres.keys import number_of
+
+__all__ = ["TABLES", "address_of", "connect", "is_alive", "parts_of", "schema_of", "set_up", "translated"]
+
+TABLES = "checkpoints, checkpoint_blobs, checkpoint_writes, checkpoint_writers"
+
+Connection = psycopg.Connection[Any]
+
+_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+_WAIT = "10"
+"""Seconds to wait for a server, when the URL does not say."""
+_PATIENCE = 60.0
+"""Seconds to wait for another process that makes the tables."""
+
+# A session that dies gives its locks back at once; one whose machine is gone, when the server finds that out.
+_SESSION = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "idle_session_timeout": "0",
+}
+_CONFIGURE = "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s"
+
+# The last is the one by which it is known that all is there.
+_SCHEMA = (
+    """
+CREATE INDEX CONCURRENTLY IF NOT EXISTS checkpoints_run_id_idx
+ON checkpoints ((metadata ->> 'run_id')) WHERE metadata ? 'run_id'
+""",
+    """
+CREATE TABLE IF NOT EXISTS checkpoint_writers (
+    thread_id     TEXT NOT NULL,
+    checkpoint_ns TEXT NOT NULL,
+    run           TEXT NOT NULL,     -- who wrote last
+    writes        BIGINT NOT NULL,   -- how often anyone has written
+    PRIMARY KEY (thread_id, checkpoint_ns)
+)
+""",
+)
+
+# A role that may not create needs not to: the tables may be another's.
+_MEANINGS: tuple[tuple[type[psycopg.Error], str], ...] = (
+    (PoolTimeout, "has no connection free; raise pool_size, look for runs that hang, or see whether it is up"),
+    (errors.InvalidPassword, "refuses user or password"),
+    (errors.InvalidAuthorizationSpecification, "refuses the user"),
+    (errors.InvalidCatalogName, "is not there; create the database, or correct its name"),
+    (errors.TooManyConnections, "has too many connections; lower pool_size, or raise the server's max_connections"),
+    (errors.ReadOnlySqlTransaction, "is read-only; connect to the primary server"),
+    (errors.DiskFull, "cannot grow: the server's disk is full; nothing was written"),
+    (errors.OutOfMemory, "is out of memory; nothing was written"),
+    (errors.QueryCanceled, "took longer than its statement_timeout; nothing was written: try again, or raise it"),
+    (errors.LockNotAvailable, "kept a lock for longer than its lock_timeout; nothing was written: try again"),
+    (errors.TransactionRollback, "let another transaction go first; nothing was written: try again"),
+    (errors.UndefinedTable, "has lost a table; open the checkpointer again, or restore a backup"),
+)
+
+
+def parts_of(url: str) -> dict[str, Any]:
+    """The parts of a URL. UsageError when it is none; where it is torn, the password may be anywhere in it, so that no
+    complaint quotes it."""
+    authority, *rest = re.split("[/?]", url.partition("://")[2], maxsplit=1)
+    try:
+        if authority.count("@") < 2 and "@" not in "".join(rest):
+            return conninfo_to_dict(url)
+    except psycopg.Error:
+        pass  # its message quotes what it could not read
+    raise UsageError(
+        f"the URL cannot be read; write {_FORM}, and in user and password %40 for @, %2F for /, %3F for ?, %25 for %"
+    )
+
+
+def address_of(parts: Mapping[str, Any]) -> str:
+    """How errors call a database: without password and options."""
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{user}{parts.get('host') or ''}{port}/{parts.get('dbname') or ''}"
+
+
+def connect(parts: Mapping[str, Any]) -> Connection:
+    """A connection of its own, in autocommit mode, that finds out soon when the other side is gone."""
+    wishes = {
+        "connect_timeout": _WAIT,
+        "application_name": "everthread threads",
+        "keepalives_idle": "10",
+        "keepalives_interval": "5",
+        "keepalives_count": "3",
+        "tcp_user_timeout": "25000",
+        **parts,
+        "client_encoding": "utf8",
+    }
+    connection: Connection = psycopg.connect(**wishes, autocommit=True)
+    try:
+        for name, value in _SESSION.items():
+            connection.execute(_CONFIGURE, (value, name))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_alive(connection: Connection) -> bool:
+    """Whether a connection that nobody uses is open on both sides, as far as this side has heard. Asks no one."""
+    if connection.closed:
+        return False
+    try:
+        # Twice: a server that ends a session says so first, and then closes.
+        connection.pgconn.consume_input()
+        connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return False
+    return connection.pgconn.status == ConnStatus.OK
+
+
+def schema_of(connection: Connection) -> str:
+    """The schema that the tables are in, or will be; UsageError where there is none, or text cannot be kept whole."""
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise UsageError(f"the database is encoded in {encoding}; create one with ENCODING 'UTF8' TEMPLATE template0")
+    row = connection.execute("SELECT current_schema()").fetchone()
+    if row is None or row[0] is None:
+        raise UsageError("the search_path names no schema that exists; create it, or correct the URL's options")
+    return str(row[0])
+
+
+def set_up(connection: Connection) -> None:
+    """Make the tables, or give those of an older version what they lack. Of many processes one does it."""
+    if _is_ready(connection):
+        return
+    lock, until = number_of("set up", schema_of(connection)), time.monotonic() + _PATIENCE
+    # Tried, not waited for: CREATE INDEX CONCURRENTLY waits for every statement that runs, such as a wait.
+    while not _one(connection, "SELECT pg_try_advisory_lock(%s)", lock):
+        if time.monotonic() > until:
+            raise StoreError("another process has been making the tables for a minute; try again")
+        time.sleep(0.05)
+    try:
+        if not _is_ready(connection):
+            StockSaver(connection).setup()
+            for statement in _SCHEMA:
+                connection.execute(statement)
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (lock,))
+
+
+def _is_ready(connection: Connection) -> bool:
+    if not _one(connection, "SELECT to_regclass(%s) IS NOT NULL", "checkpoint_writers"):
+        return False
+    newest = connection.execute("SELECT max(v) FROM checkpoint_migrations").fetchone()
+    return newest is not None and newest[0] is not None and newest[0] >= len(StockSaver.MIGRATIONS) - 1
+
+
+def _one(connection: Connection, statement: str, value: Any) -> Any:
+    row = connection.execute(statement, (value,)).fetchone()
+    return row[0] if row else None
+
+
+@contextmanager
+def translated(place: str, password: str = "") -> Iterator[None]:
+    """Turn the driver's errors into ours, once, at the edge; the driver's error stays as the cause."""
+    try:
+        yield
+    except PoolClosed as error:
+        raise UsageError(f"{place} is closed; open the checkpointer again") from error
+    except errors.InsufficientPrivilege as error:
+        raise StoreError(
+            f"{place}: {_said(error, password)}; open it once as a role that may create tables in the schema, then "
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {TABLES} and SELECT ON checkpoint_migrations to this one"
+        ) from error
+    except psycopg.DataError as error:
+        raise UsageError(f"{place}: {_said(error, password)}; check ids and metadata") from error
+    except psycopg.Error as error:
+        for kind, meaning in _MEANINGS:
+            if isinstance(error, kind):
+                raise StoreError(f"{place} {meaning}") from error
+        raise StoreError(
+            f"{place} failed ({_said(error, password)}); check host, port, database, user and password, then try again"
+        ) from error
+
+
+def _said(error: psycopg.Error, password: str) -> str:
+    said = " ".join((error.diag.message_primary or str(error)).split())
+    return said.replace(password, "***") if password else said
