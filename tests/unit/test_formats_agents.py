@@ -192,4 +192,4 @@ def test_sessions_of_other_agents_in_a_folder_are_named_not_guessed(tmp_path: Pa
     (tmp_path / "mine.jsonl").write_text(json.dumps({"role": "user", "content": "hi"}))
     found = outcome(tmp_path)
     assert (found.formats, found.said) == (["jsonl"], [("user", "user", "hi")])
-    assert found.skipped == {"format not known": 3}
+    assert found.skipped == {"format not known; --format says which it is": 3}

@@ -199,7 +199,7 @@ def test_what_is_no_conversation_is_named_as_not_known(tmp_path: Path) -> None:
     assert outcome(tmp_path)._asdict() == {
         "formats": [],
         "messages": [],
-        "skipped": {"format not known": 7, "empty file": 1},
+        "skipped": {"format not known; --format says which it is": 7, "empty file": 1},
         "problems": [],
     }
 
