@@ -63,7 +63,7 @@ SHOWN = {
         "two nodes: 5 lines",
         "middleware: 2 lines",
         "| host | - | - | I have no memory of that. |",
-        "The user prefers tea over coffee. | 0.89: semantic 1.00",
+        "The user prefers tea over coffee. | 0.86: semantic 1.00",
         "| host with two nodes | human ai | 3 |",
         "threads.db, KB",
     ),
