@@ -25,7 +25,7 @@ from everthread.nodes.reason.providers import (
     told_after,
     tools_of,
 )
-from everthread.nodes.reason.request import Assembled, Place, assemble, with_provided
+from everthread.nodes.reason.request import Place, assemble, gathered, with_provided
 from everthread.nodes.state import MemoryState
 from everthread.stores.text import estimate_tokens
 
@@ -68,9 +68,11 @@ class Reason(Node):
         markers: bool = True,
         counter: Counter | None = None,
     ) -> None:
-        self.system_prompt = system_prompt
-        self.memory_at = checked_place(memory_at)
-        self.markers = markers
+        self._manner: dict[str, Any] = {
+            "system_prompt": system_prompt,
+            "memory_at": checked_place(memory_at),
+            "markers": markers,
+        }
         self.max_tokens = max_tokens or limit_of(model)
         self.counter = counter or counter_of(model)
         self.providers = checked_providers(providers)
@@ -87,7 +89,7 @@ class Reason(Node):
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns the reply in `messages`, or `window` with the overflow noted."""
-        asked = self._assembled(state, runtime)
+        asked = assemble(state, runtime, **self._manner)
         thread = state.get("messages", [])
         messages = within(asked.messages, self.max_tokens - self.tool_tokens, unread(thread), self.counter)
         if len(messages) < len(asked.messages):
@@ -117,11 +119,6 @@ class Reason(Node):
         )
         return {"messages": [answer]}
 
-    def _assembled(self, state: MemoryState, runtime: Runtime[Any]) -> Assembled:
-        return assemble(
-            state, runtime, system_prompt=self.system_prompt, memory_at=self.memory_at, markers=self.markers
-        )
-
     def _with(self, more: Sequence[BaseTool]) -> Runnable[Any, Any]:
         """The model with its tools and some more of this call."""
         tools = [*self._tools, *more]
@@ -129,7 +126,7 @@ class Reason(Node):
 
     def over_budget(self, state: MemoryState, runtime: Runtime[Any]) -> bool:
         """Whether the next request would take more than `max_tokens`."""
-        messages = self._assembled(state, runtime).messages
+        messages = gathered(state, runtime, **self._manner).messages
         return not fits(messages, self.max_tokens - self.tool_tokens, self.counter)
 
 

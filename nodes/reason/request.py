@@ -24,7 +24,7 @@ from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, Record
 from everthread.stores.text import sound
 
-__all__ = ["OPEN", "Assembled", "Place", "Recalled", "assemble", "recalled_of", "request", "with_provided"]
+__all__ = ["OPEN", "Assembled", "Place", "Recalled", "assemble", "gathered", "recalled_of", "request", "with_provided"]
 
 T = TypeVar("T")
 
@@ -96,6 +96,19 @@ def assemble(
     markers: bool = False,
 ) -> Assembled:
     """The same, with what of memory stands in it."""
+    found = gathered(state, runtime, system_prompt=system_prompt, memory_at=memory_at, markers=markers)
+    return found._replace(messages=sendable(found.messages))
+
+
+def gathered(
+    state: MemoryState,
+    runtime: Runtime[Any],
+    *,
+    system_prompt: str = "",
+    memory_at: Place = "system",
+    markers: bool = False,
+) -> Assembled:
+    """The same before it is put into the order that providers demand: enough to tell how long it is."""
     identity, store = context_of(runtime).identity, store_of(runtime)
     read = memory_of(runtime) != "off"
     recalled = recalled_of(state, runtime) if read else Recalled([], [], [], {})
@@ -115,14 +128,12 @@ def assemble(
         messages.insert(last, HumanMessage(content=block, id="everthread-memory", additional_kwargs=marks))
     said = [*recalled.said, *(each for found in tail for each in found.said)]
     return Assembled(
-        sendable(
-            [
-                *([SystemMessage(content=system)] if system else []),
-                *_standing(state),
-                *_history(identity, store, state),
-                *messages,
-            ]
-        ),
+        [
+            *([SystemMessage(content=system)] if system else []),
+            *_standing(state),
+            *_history(identity, store, state),
+            *messages,
+        ],
         tuple(dict.fromkeys((record.id, record.revision) for record in records)),
         tuple(dict.fromkeys((each.thread_id, each.message_id) for each in said)),
         numbers,
@@ -155,6 +166,8 @@ def _place_of_last_request(tail: Sequence[_Found]) -> int | None:
 def with_provided(messages: Sequence[BaseMessage], given: Provided) -> list[BaseMessage]:
     """A request with what other sources of context gave: their instructions at the end of the system message, their
     messages behind it."""
+    if not (given.instructions or given.messages):
+        return [*messages]
     system = messages[0] if messages and isinstance(messages[0], SystemMessage) else None
     rest = messages[1:] if system else messages
     first = joined(system, SystemMessage(content=given.instructions)) if given.instructions else system
@@ -203,10 +216,10 @@ class _Found(NamedTuple):
 
     def shown(self, markers: Mapping[str, int] | None) -> BaseMessage:
         """The message as the model gets it."""
+        if not (self.records or self.said):
+            return self.message
         block = render(self.records, said=self.said, markers=markers if self.records else None)
-        return (
-            self.message.model_copy(update={"content": f"{self.message.content}\n{block}"}) if block else self.message
-        )
+        return self.message.model_copy(update={"content": f"{self.message.content}\n{block}"})
 
 
 def _looked_up(identity: Identity, store: MemoryStore, message: BaseMessage) -> _Found:
@@ -223,6 +236,9 @@ def _looked_up(identity: Identity, store: MemoryStore, message: BaseMessage) -> 
 
 def _sound(message: BaseMessage) -> BaseMessage:
     """The message as valid Unicode: providers refuse anything else, and would at each later turn."""
+    if isinstance(message.content, str) and not getattr(message, "tool_calls", None):
+        text = sound(message.content)
+        return message if text is message.content else message.model_copy(update={"content": text})
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     content, arguments = _sound_in(message.content), _sound_in(calls)
     if content == message.content and arguments == calls:
