@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -91,6 +92,14 @@ def test_a_database_that_cannot_hold_every_text_is_refused(postgres: Postgres) -
             open_checkpointer(postgres.url.replace(name, "everthread_latin"))
     finally:
         postgres.run("DROP DATABASE {}", "everthread_latin")
+
+
+def test_without_its_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [each for each in sys.modules if each.startswith("everthread.stores.checkpoints.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg_pool", None)
+    with pytest.raises(UsageError, match=r"pip install 'everthread\[postgres\]'"):
+        open_checkpointer("postgresql://localhost/db")
 
 
 def test_a_pool_needs_a_connection(postgres: Postgres) -> None:
