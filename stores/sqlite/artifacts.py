@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
-import apsw
-
 from everthread.stores.contract import Artifact
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import now_utc
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.threads import bind_thread, owns_thread
 from everthread.stores.sqlite.times import micros, moment
 from everthread.stores.sqlite.values import as_blob, as_text
@@ -98,7 +96,7 @@ class Artifacts:
             return int(connection.changes())
 
 
-def erase_artifacts_of(connection: apsw.Connection, identity: Identity, thread_id: str) -> int:
+def erase_artifacts_of(connection: Connection, identity: Identity, thread_id: str) -> int:
     """Erase what was put in this thread alone; returns how many artifacts are gone."""
     owner = (identity.tenant, identity.user)
     released = connection.execute(
@@ -113,7 +111,7 @@ def erase_artifacts_of(connection: apsw.Connection, identity: Identity, thread_i
     return int(connection.changes())
 
 
-def _is_used(connection: apsw.Connection, key: tuple[str, str, str], thread_id: str | None) -> bool:
+def _is_used(connection: Connection, key: tuple[str, str, str], thread_id: str | None) -> bool:
     sql = "SELECT 1 FROM artifact_uses WHERE tenant = ? AND user = ? AND artifact_id = ? AND thread_id = ?"
     return one(connection, sql, *key, thread_id or "") is not None
 

@@ -9,12 +9,10 @@ from hashlib import sha256
 from heapq import merge
 from typing import Any, Literal
 
-import apsw
-
 from everthread.errors import UsageError
 from everthread.stores.contract import AuditEntry, Finding, Noted, ToolCall, Touch
+from everthread.stores.database import Connection, Database, Rows, one
 from everthread.stores.identity import Identity
-from everthread.stores.sqlite.database import Database, Rows, one
 from everthread.stores.sqlite.rows import Rows as RecordRows
 from everthread.stores.sqlite.threads import owns_thread
 from everthread.stores.sqlite.times import micros, moment
@@ -38,7 +36,7 @@ Action = Literal[
 ]
 """What an entry says was done."""
 
-APPEND = "INSERT INTO audit (at, tenant, user, action, detail, hash) VALUES (?, ?, ?, ?, ?, ?)"
+APPEND = "INSERT INTO audit (seq, at, tenant, user, action, detail, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
 ABOUT = "INSERT INTO audit_records (record_id, seq, holder) VALUES (?, ?, ?)"
 
 FIELDS = "audit.seq, audit.at, audit.user, audit.action, audit.thread_id, audit.detail"
@@ -66,13 +64,13 @@ SELECT {FIELDS}, json_group_array(audit_records.record_id)
 FROM audit_records CROSS JOIN audit ON audit.seq = audit_records.seq
 WHERE audit_records.holder = :user AND audit_records.seq > :after AND audit.tenant = :tenant
     AND (:record IS NULL OR audit_records.record_id = :record) AND {WANTED}
-GROUP BY audit_records.seq ORDER BY audit_records.seq LIMIT :limit
+GROUP BY audit.seq ORDER BY audit.seq LIMIT :limit
 """
 """What others did to this user's own records, with the ids of those."""
 
 NOTED = """
 SELECT 1 FROM audit
-WHERE thread_id IS :thread AND reply_id IS :reply AND +tenant = :tenant
+WHERE thread_id IS NOT DISTINCT FROM :thread AND reply_id IS NOT DISTINCT FROM :reply AND +tenant = :tenant
     AND action IN ('recall', 'inject', 'act', 'cite')
     AND (:reply IS NOT NULL OR detail ->> '$.answers' = :answers)
 LIMIT 1
@@ -97,7 +95,8 @@ TOUCHES = f"""
 SELECT DISTINCT injected.at, injected.user, injected.thread_id, injected.reply_id, injected.detail, acted.detail
 FROM family CROSS JOIN audit_records ON audit_records.record_id = family.id
 CROSS JOIN audit AS injected ON injected.seq = audit_records.seq
-LEFT JOIN audit AS acted ON acted.thread_id IS injected.thread_id AND acted.reply_id = injected.reply_id
+LEFT JOIN audit AS acted
+    ON acted.thread_id IS NOT DISTINCT FROM injected.thread_id AND acted.reply_id = injected.reply_id
     AND acted.action = 'act' AND +acted.tenant = injected.tenant
 WHERE injected.action = 'inject' AND injected.tenant = :tenant AND (:admin OR injected.user = :user)
 ORDER BY injected.seq
@@ -105,7 +104,7 @@ ORDER BY injected.seq
 
 
 def append(
-    connection: apsw.Connection,
+    connection: Connection,
     identity: Identity,
     action: Action,
     detail: Mapping[str, Any],
@@ -115,14 +114,15 @@ def append(
 ) -> None:
     """Add a row to the end of the chain. `detail` holds ids, counts and rules, never a statement; its `thread_id`, and
     the records it names, find it again. `holders` says whose records they are, of those that are another user's."""
-    last = one(connection, "SELECT hash FROM audit ORDER BY seq DESC LIMIT 1") or b""
+    newest = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
+    seq, last = (newest[0] + 1, newest[1]) if newest else (1, b"")
     row = (micros(at), identity.tenant, identity.user, action, json.dumps(detail, sort_keys=True))
-    connection.execute(APPEND, (*row, link(last, row)))
-    seq, holders = connection.last_insert_rowid(), holders or {}
+    connection.execute(APPEND, (seq, *row, link(last, row)))
+    holders = holders or {}
     connection.executemany(ABOUT, [(id, seq, holders.get(id)) for id in sorted(_records_of(action, detail))])
 
 
-def verified(connection: apsw.Connection) -> Finding:
+def verified(connection: Connection) -> Finding:
     """Whether every entry is as it was written, follows the one before it, and is found by the records it names."""
     rows = one(connection, "SELECT count(*) FROM audit")
     broken = first_broken(connection)
@@ -143,7 +143,7 @@ def verified(connection: apsw.Connection) -> Finding:
     )
 
 
-def index_drift(connection: apsw.Connection) -> int:
+def index_drift(connection: Connection) -> int:
     """How many entries are not indexed by the records that they name."""
     known: dict[int, set[str]] = {}
     for record_id, seq in connection.execute("SELECT record_id, seq FROM audit_records"):
@@ -152,16 +152,16 @@ def index_drift(connection: apsw.Connection) -> int:
     return sum(known.get(seq, set()) != named.get(seq, set()) for seq in known.keys() | named.keys())
 
 
-def reindex(connection: apsw.Connection) -> None:
+def reindex(connection: Connection) -> None:
     """Derive again which entry is about which records; whose record it was is kept where it is still known."""
     named = [(id, seq) for seq, ids in _named(connection) for id in ids]
     right = json.dumps(named)
     connection.execute(
         "DELETE FROM audit_records WHERE (record_id, seq) NOT IN "
-        "(SELECT value ->> '$[0]', value ->> '$[1]' FROM json_each(?))",
+        "(SELECT value ->> '$[0]', CAST(value ->> '$[1]' AS BIGINT) FROM json_each(?))",
         (right,),
     )
-    connection.executemany("INSERT OR IGNORE INTO audit_records (record_id, seq) VALUES (?, ?)", named)
+    connection.executemany("INSERT INTO audit_records (record_id, seq) VALUES (?, ?) ON CONFLICT DO NOTHING", named)
 
 
 class AuditLog:
@@ -294,7 +294,7 @@ def _records_of(action: str, detail: Mapping[str, Any]) -> set[str]:
     return {each if isinstance(each, str) else each[0] for each in named}
 
 
-def _named(connection: apsw.Connection) -> Iterable[tuple[int, set[str]]]:
+def _named(connection: Connection) -> Iterable[tuple[int, set[str]]]:
     """The records that each entry names; those that name none are left out."""
     for seq, action, detail in connection.execute("SELECT seq, action, detail FROM audit ORDER BY seq"):
         ids = _records_of(str(action), json.loads(str(detail)))
@@ -302,7 +302,7 @@ def _named(connection: apsw.Connection) -> Iterable[tuple[int, set[str]]]:
             yield int(seq), ids
 
 
-def first_broken(connection: apsw.Connection) -> int | None:
+def first_broken(connection: Connection) -> int | None:
     """The number of the first row that was changed, or that follows a gap; None when the chain is whole."""
     last = b""
     for expected, (seq, *row, found) in enumerate(

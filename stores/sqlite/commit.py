@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import apsw
-
 from everthread.errors import Conflict, UsageError
 from everthread.stores.access import check_change, check_write, may_read
 from everthread.stores.contract import READABLE
+from everthread.stores.database import Connection, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import Change, Decision, Record, Relation, RelationKind
 from everthread.stores.sqlite import audit, outbox
-from everthread.stores.sqlite.database import one
 from everthread.stores.sqlite.rows import Rows, Stored, bounds_of, save, space_of
 from everthread.stores.sqlite.search import SearchIndex, SearchRow
 from everthread.stores.sqlite.times import moment
@@ -33,7 +31,7 @@ class Commit:
 
     def __init__(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         rows: Rows,
         index: SearchIndex,
         identity: Identity,

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-import apsw
-
 from everthread.errors import UsageError
 from everthread.stores.access import check_consent
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, Memory
 from everthread.stores.record import Change
 from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.times import micros
 
 __all__ = ["Consents"]
@@ -46,11 +44,11 @@ class Consents:
             connection.execute(CHOOSE, (identity.tenant, identity.user, memory, micros(now)))
             audit.append(connection, identity, "consent", {"memory": memory, "before": before}, at=now)
 
-    def check(self, connection: apsw.Connection, identity: Identity, changes: Sequence[Change]) -> None:
+    def check(self, connection: Connection, identity: Identity, changes: Sequence[Change]) -> None:
         """Raises AccessDenied as `access.check_consent` does; in the transaction that would write the changes."""
         check_consent(identity, self._chosen(connection, identity), changes)
 
-    def _chosen(self, connection: apsw.Connection, identity: Identity) -> Memory:
+    def _chosen(self, connection: Connection, identity: Identity) -> Memory:
         chosen: Memory | None = one(connection, CHOSEN, identity.tenant, identity.user)
         return chosen or self._default
 

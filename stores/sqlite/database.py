@@ -12,23 +12,24 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import apsw
 import sqlite_vec
 
 from everthread.errors import StoreError, UsageError
+from everthread.stores.database import Connection as AnyConnection
+from everthread.stores.database import one
 from everthread.stores.files import make_private, patiently
+from everthread.stores.sqlite.connection import Connection
 
 APPLICATION_ID = 0x65767468
 """`evth`, in the file's header: tells our files from others'."""
 
 BACKUP_DAYS = 30.0
 """How long the copy is kept that is made before an older file is migrated."""
-
-Rows = list[tuple[Any, ...]]
 
 
 class Database:
@@ -55,7 +56,7 @@ class Database:
         self._synchronous = synchronous
         self._writing = threading.RLock()
         self._local = threading.local()
-        self._open: list[apsw.Connection] = []
+        self._open: list[Connection] = []
         self._closed = False
         # An in-memory database lives in one connection, which every thread then shares under the lock.
         self._shared = None
@@ -70,11 +71,11 @@ class Database:
             self.close()
             raise
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self) -> Connection:
         if self.path != ":memory:":
             make_private(Path(self.path))
         with translated(self.path):
-            connection = apsw.Connection(self.path)
+            connection = Connection(self.path)
             self._open.append(connection)
             connection.set_busy_timeout(self._timeout)
             # Before anything is set: a journal mode is written into the file, and it may be another program's.
@@ -96,7 +97,7 @@ class Database:
                 connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    def _check_ownership(self, connection: apsw.Connection) -> None:
+    def _check_ownership(self, connection: Connection) -> None:
         # In one statement: another process may be making the file at this moment.
         found = connection.execute(
             "SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id"
@@ -104,7 +105,7 @@ class Database:
         if found is not None and found[0] != APPLICATION_ID and found[1]:
             raise UsageError(f"{self.path} is a SQLite database of another program; choose another home or file")
 
-    def _migrate(self, connection: apsw.Connection) -> None:
+    def _migrate(self, connection: Connection) -> None:
         """Run the numbered scripts that this file has not seen. Several processes may start at once."""
         scripts = migrations()
         newest = max(scripts)
@@ -136,7 +137,7 @@ class Database:
         target = Path(f"{self.path}.v{version}.bak")
         unfinished = target.with_suffix(".tmp")
         unfinished.unlink(missing_ok=True)
-        with closing(apsw.Connection(self.path)) as reader:
+        with closing(Connection(self.path)) as reader:
             reader.execute("VACUUM INTO ?", (str(unfinished),))
         shutil.copymode(self.path, unfinished)
         unfinished.replace(target)
@@ -162,7 +163,7 @@ class Database:
     # ----------------------------------------------------------------------------------------------- reads and writes
 
     @contextmanager
-    def read(self) -> Iterator[apsw.Connection]:
+    def read(self) -> Iterator[Connection]:
         """A connection to read with; everything read inside one `with` is one consistent state."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
@@ -188,14 +189,14 @@ class Database:
             self._local.in_read = False
 
     @contextmanager
-    def snapshot(self) -> Iterator[apsw.Connection]:
+    def snapshot(self) -> Iterator[Connection]:
         """A connection of its own to one consistent state, to be read at length, whatever this thread or another reads
         and writes meanwhile. What is in memory is copied."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
         with translated(self.path):
             if self._shared is not None:
-                with closing(apsw.Connection(":memory:")) as copy:
+                with closing(Connection(":memory:")) as copy:
                     with self._writing, copy.backup("main", self._shared, "main") as backup:
                         backup.step()
                     yield copy
@@ -212,7 +213,7 @@ class Database:
                     self._open = [each for each in self._open if each is not connection]
 
     @contextmanager
-    def write(self) -> Iterator[apsw.Connection]:
+    def write(self) -> Iterator[Connection]:
         """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
@@ -238,6 +239,25 @@ class Database:
             self._writer.execute("VACUUM")
             self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def files(self) -> list[Path]:
+        """The file, and what SQLite keeps beside it."""
+        if self.path == ":memory:":
+            return []
+        return [found for suffix in ("", "-wal", "-shm") if (found := Path(self.path + suffix)).exists()]
+
+    def about(self, connection: AnyConnection) -> str:
+        """The versions of the schema and of SQLite, and until when copies are kept."""
+        copies = "".join(
+            f"; a copy from before a migration, {path.name}, is kept until "
+            f"{datetime.fromtimestamp(self.expiry(path), UTC):%Y-%m-%d}"
+            for path in self.backups()
+        )
+        return f"schema {one(connection, 'PRAGMA user_version')}, SQLite {apsw.sqlite_lib_version()}{copies}"
+
+    def damage(self, connection: AnyConnection) -> list[str]:
+        """What SQLite's own check finds."""
+        return [str(text) for (text,) in connection.execute("PRAGMA integrity_check(5)") if text != "ok"]
+
     def close(self) -> None:
         """Close every connection. Closing twice is allowed."""
         with self._writing:
@@ -252,12 +272,6 @@ def migrations() -> dict[int, str]:
     folder = files("everthread.stores.sqlite").joinpath("migrations")
     scripts = {int(entry.name[:4]): entry for entry in folder.iterdir() if entry.name.endswith(".sql")}
     return {number: scripts[number].read_text(encoding="utf-8") for number in sorted(scripts)}
-
-
-def one(connection: apsw.Connection, sql: str, *values: Any) -> Any:
-    """The single value of a query's first row; None when it has no row."""
-    row = connection.execute(sql, values).fetchone()
-    return row[0] if row is not None else None
 
 
 @contextmanager

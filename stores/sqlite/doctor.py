@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import apsw
-
 from everthread.stores.contract import Finding
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.indexing import Indexer
 from everthread.stores.sqlite.jobs import Jobs
 from everthread.stores.sqlite.reindexing import Reindexer
@@ -94,16 +90,11 @@ class Doctor:
             ]
         return [*found, self._drift(), self._failed_jobs()]
 
-    def _versions(self, connection: apsw.Connection) -> Finding:
-        schema = one(connection, "PRAGMA user_version")
-        copies = "".join(
-            f"; a copy from before a migration, {path.name}, is kept until {_day(self._database, path)}"
-            for path in self._database.backups()
-        )
-        return Finding(check="versions", ok=True, detail=f"schema {schema}, SQLite {apsw.sqlite_lib_version()}{copies}")
+    def _versions(self, connection: Connection) -> Finding:
+        return Finding(check="versions", ok=True, detail=self._database.about(connection))
 
-    def _integrity(self, connection: apsw.Connection) -> Finding:
-        problems = [str(text) for (text,) in connection.execute("PRAGMA integrity_check(5)") if text != "ok"]
+    def _integrity(self, connection: Connection) -> Finding:
+        problems = self._database.damage(connection)
         return Finding(
             check="file",
             ok=not problems,
@@ -111,7 +102,7 @@ class Doctor:
             remedy="restore a backup, or export what can still be read into a new home" if problems else None,
         )
 
-    def _history(self, connection: apsw.Connection) -> Finding:
+    def _history(self, connection: Connection) -> Finding:
         records = one(connection, "SELECT count(*) FROM records")
         torn = one(connection, f"SELECT count(*) FROM ({TORN})")
         return Finding(
@@ -122,7 +113,7 @@ class Doctor:
             remedy=f"{FIX} goes by the history that is left; a backup has what is lost" if torn else None,
         )
 
-    def _fields(self, connection: apsw.Connection) -> Finding:
+    def _fields(self, connection: Connection) -> Finding:
         damaged, drifted = unreadable(connection), drifted_fields(connection)
         problems = [f"{len(damaged)} cannot be read" * bool(damaged), f"{len(drifted)} differ" * bool(drifted)]
         return Finding(
@@ -132,7 +123,7 @@ class Doctor:
             remedy="restore a backup" if damaged else FIX if drifted else None,
         )
 
-    def _relations(self, connection: apsw.Connection) -> Finding:
+    def _relations(self, connection: Connection) -> Finding:
         drifted = one(connection, RELATION_DRIFT)
         return Finding(
             check="relations",
@@ -141,7 +132,7 @@ class Doctor:
             remedy=FIX if drifted else None,
         )
 
-    def _left_over(self, connection: apsw.Connection) -> Finding:
+    def _left_over(self, connection: Connection) -> Finding:
         counts = {
             table: one(connection, f"SELECT count(*) FROM {table} WHERE {nothing}")
             for table, nothing in LEFT_OVER.items()
@@ -154,7 +145,7 @@ class Doctor:
             remedy=FIX if found else None,
         )
 
-    def _vectors(self, connection: apsw.Connection) -> Finding:
+    def _vectors(self, connection: Connection) -> Finding:
         ours, holder = self._indexer.embedder_id, self._indexer.holder(connection)
         if ours is None:
             return Finding(check="vectors", ok=True, detail="opened without an embedder: keywords only")
@@ -188,34 +179,32 @@ class Doctor:
             check="jobs",
             ok=not failed,
             detail="; ".join(f"{job.kind} {job.id}: {job.error}" for job in failed[:5]) or "none was given up",
-            remedy=f"repair the cause, then `everthread jobs --retry ID`; {FIX} replaces embed jobs" if failed else None,
+            remedy=f"repair the cause, then `everthread jobs --retry ID`; {FIX} replaces embed jobs"
+            if failed
+            else None,
         )
 
 
-def _unfinished(connection: apsw.Connection) -> list[Finding]:
+def _unfinished(connection: Connection) -> list[Finding]:
     """What is said of a store into which another was being copied when it was stopped."""
-    if one(connection, "SELECT 1 FROM meta WHERE name = 'unfinished_copy'") is None:
+    if connection.kept("unfinished_copy") is None:
         return []
     detail = "another store was being copied into this one, and not all of it is here"
     return [Finding(check="copy", ok=False, detail=detail, remedy="run the same `everthread copy` again")]
 
 
-def drifted_fields(connection: apsw.Connection) -> list[str]:
+def drifted_fields(connection: Connection) -> list[str]:
     """Ids of the records that a query would take for something else than they say they are."""
     found = connection.execute(f"SELECT id, {', '.join(FIELDS)} FROM records")
     rows: dict[str, tuple[Any, ...]] = {str(id): tuple(row) for id, *row in found}
     return [
         stored.record.id
-        for tenant, stored in stored_records(connection, "1")
+        for tenant, stored in stored_records(connection, "true")
         if rows[stored.record.id] != tuple(columns_of(tenant, stored)[name] for name in FIELDS)
     ]
 
 
-def unreadable(connection: apsw.Connection) -> list[str]:
+def unreadable(connection: Connection) -> list[str]:
     """Ids of the records whose body is damaged or lost."""
-    known = {stored.record.id for _, stored in stored_records(connection, "1")}
+    known = {stored.record.id for _, stored in stored_records(connection, "true")}
     return [str(id) for (id,) in connection.execute("SELECT id FROM records") if id not in known]
-
-
-def _day(database: Database, backup: Path) -> str:
-    return f"{datetime.fromtimestamp(database.expiry(backup), UTC):%Y-%m-%d}"

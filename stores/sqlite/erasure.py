@@ -9,16 +9,14 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-import apsw
-
 from everthread.errors import AccessDenied, UsageError
 from everthread.stores.access import may_erase, may_read, narrows
 from everthread.stores.contract import ThreadEraser
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, Selection
 from everthread.stores.sqlite import audit, outbox
 from everthread.stores.sqlite.artifacts import Artifacts
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.reasons import ERASED, blank_reasons, repeats
 from everthread.stores.sqlite.rows import BODY, Rows, Stored, body_of, save, space_of
 from everthread.stores.sqlite.search import SearchIndex
@@ -203,7 +201,7 @@ class Eraser:
         return receipt
 
     @contextmanager
-    def _transaction(self, dry_run: bool) -> Iterator[apsw.Connection]:
+    def _transaction(self, dry_run: bool) -> Iterator[Connection]:
         """A transaction; one that is rolled back at its end for a dry run, so that it counts what would go."""
         try:
             with self._database.write() as connection:
@@ -215,7 +213,7 @@ class Eraser:
 
     # ---------------------------------------------------------------------------------------------------------- plan
 
-    def _plan(self, connection: apsw.Connection, identity: Identity, selection: Selection, with_source: bool) -> Plan:
+    def _plan(self, connection: Connection, identity: Identity, selection: Selection, with_source: bool) -> Plan:
         """What is selected and may be erased; AccessDenied when this identity may not erase all of it."""
         scope, admin = selection.scope, "admin" in identity.roles
         if selection.tenant is not None and not (admin and selection.tenant == identity.tenant):
@@ -341,7 +339,7 @@ class Eraser:
     # ----------------------------------------------------------------------------------------------------------- erase
 
     def _erase_records(
-        self, connection: apsw.Connection, tenant: str, plan: Plan, erasure: str, at: datetime
+        self, connection: Connection, tenant: str, plan: Plan, erasure: str, at: datetime
     ) -> Counter[str]:
         """Everything that the store has of these records, its traces in others included."""
         ids = json.dumps([stored.record.id for stored in plan.records])
@@ -366,12 +364,12 @@ class Eraser:
             self._release(connection, tenant, stored, set(json.loads(ids)), erasure, at)
         return erased
 
-    def _revisions(self, connection: apsw.Connection, id: str) -> list[Record]:
+    def _revisions(self, connection: Connection, id: str) -> list[Record]:
         rows = connection.execute("SELECT body FROM revisions WHERE id = ? ORDER BY revision", (id,)).fetchall()
         return [Record.model_validate_json(str(body)) for (body,) in rows]
 
     def _release(
-        self, connection: apsw.Connection, tenant: str, stored: Stored, gone: set[str], erasure: str, at: datetime
+        self, connection: Connection, tenant: str, stored: Stored, gone: set[str], erasure: str, at: datetime
     ) -> None:
         """Take the edges to what is gone out of another record and its history, with the reasons that go with them and
         may quote it; what was contested by it alone stands again."""
@@ -397,7 +395,7 @@ class Eraser:
 
     def _erase_source(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         identity: Identity,
         source: Source,
         plan: Plan,
@@ -430,7 +428,7 @@ class Eraser:
         )
 
     def _erase_user(
-        self, connection: apsw.Connection, tenant: str, user: str, plan: Plan, reason: str, at: datetime
+        self, connection: Connection, tenant: str, user: str, plan: Plan, reason: str, at: datetime
     ) -> Counter[str]:
         """All that is left of a user beside the records: threads with their messages, artifacts, tasks, and what the
         receipts quote. Ids stay, so that nothing comes back under them."""
@@ -508,27 +506,27 @@ def _left_without_source(plan: Plan, selection: Selection) -> list[str]:
     return []
 
 
-def _given_elsewhere(connection: apsw.Connection, identity: Identity, plan: Plan) -> list[str]:
+def _given_elsewhere(connection: Connection, identity: Identity, plan: Plan) -> list[str]:
     """Records that an erased user gave to others, such as a project: they are the others', and are named."""
     ids = json.dumps([stored.record.id for stored in plan.records])
     rows = connection.execute(GIVEN_ELSEWHERE, (identity.tenant, json.dumps(plan.users), ids))
     return [f"{count} records given to {owner}:{owner_id}: erase them by that scope" for owner, owner_id, count in rows]
 
 
-def _whole_users(connection: apsw.Connection, identity: Identity, selection: Selection) -> list[str]:
+def _whole_users(connection: Connection, identity: Identity, selection: Selection) -> list[str]:
     """The users of whom nothing is to stay."""
     if selection.tenant is not None:
         return [str(user) for (user,) in connection.execute(USERS, (identity.tenant,))]
     return [selection.scope.owner_id] if selection.scope and selection.is_whole_user else []
 
 
-def _threads_of(connection: apsw.Connection, tenant: str, users: Sequence[str]) -> list[tuple[str, str]]:
+def _threads_of(connection: Connection, tenant: str, users: Sequence[str]) -> list[tuple[str, str]]:
     """(user, thread id) of these users' threads: the index from identity to thread."""
     rows = connection.execute(THREADS_OF, (tenant, json.dumps(list(users))))
     return [(str(user), str(thread_id)) for user, thread_id in rows]
 
 
-def _said(connection: apsw.Connection, identity: Identity, selection: Selection) -> list[str]:
+def _said(connection: Connection, identity: Identity, selection: Selection) -> list[str]:
     """What the selected messages say, if this identity may erase them and it is telling."""
     rows = connection.execute(SAID, (selection.thread_id, json.dumps(selection.message_ids), identity.tenant))
     texts = [as_text(text) for user, text in rows if user == identity.user or _is_admin(identity)]
@@ -587,7 +585,7 @@ def _answers(said: Sequence[Evidence], ids: set[str]) -> set[str]:
     return found
 
 
-def _blank_receipts(connection: apsw.Connection, select: str, values: Any, gone: set[str] | None) -> None:
+def _blank_receipts(connection: Connection, select: str, values: Any, gone: set[str] | None) -> None:
     """Leave ids and rules of the decisions about what is gone (None: of all): a reason may quote it."""
     for id, body in connection.execute(select, values).fetchall():
         receipt = Receipt.model_validate_json(str(body))

@@ -6,10 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-import apsw
-
+from everthread.stores.database import Connection, Database, Rows
 from everthread.stores.identity import Identity, thread_name_check
-from everthread.stores.sqlite.database import Database, Rows
 from everthread.stores.sqlite.threads import bind_thread, owns_thread
 from everthread.stores.sqlite.values import as_blob, as_text
 
@@ -69,7 +67,7 @@ class Inbox:
                 )
 
 
-def erase_inputs(connection: apsw.Connection, thread_id: str) -> int:
+def erase_inputs(connection: Connection, thread_id: str) -> int:
     """Drop the texts that wait for a thread; returns how many there were. Their ids stay, so none comes back."""
     connection.execute("UPDATE inbox SET text = NULL WHERE thread_id = ? AND text IS NOT NULL", (thread_id,))
     return int(connection.changes())

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.embedding import Embedder, StaticEmbedder, Tokens, hurried, unit
 from everthread.stores.encoding import Document, encode, encode_all, pieces
 from everthread.stores.identity import Identity
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.jobs import enqueue_job
 from everthread.stores.sqlite.search import SearchRow
 
@@ -25,7 +24,10 @@ __all__ = ["Indexer", "Prepared", "QueryVector", "order_vectors", "words_of"]
 PATIENCE = 5.0
 """Seconds that a turn waits for an embedder. What it has not embedded by then is found by keywords until a job has."""
 
-ORDERED = "SELECT 1 FROM jobs WHERE kind = 'embed' AND status = 'ready' AND json_extract(payload, '$.space') IS ?"
+ORDERED = """
+SELECT 1 FROM jobs
+WHERE kind = 'embed' AND status = 'ready' AND json_extract(payload, '$.space') IS NOT DISTINCT FROM ?
+"""
 
 
 class Prepared(NamedTuple):
@@ -62,18 +64,18 @@ class Indexer:
         """The embedder's id; None when the store was opened without vectors."""
         return self._embedder.id if self._embedder else None
 
-    def owns(self, connection: apsw.Connection) -> bool:
+    def owns(self, connection: Connection) -> bool:
         """Whether the vectors in the index are (or will be) this embedder's."""
         return self._embedder is not None and self.holder(connection) in (None, self._embedder.id)
 
-    def holder(self, connection: apsw.Connection) -> str | None:
+    def holder(self, connection: Connection) -> str | None:
         """The id of the embedder whose vectors the index holds; None when it has none yet."""
-        holder: str | None = one(connection, "SELECT value FROM meta WHERE name = 'embedder'")
+        holder: str | None = connection.kept("embedder")
         return holder
 
-    def take_over(self, connection: apsw.Connection) -> None:
+    def take_over(self, connection: Connection) -> None:
         """Note that the index now holds this embedder's vectors and no others."""
-        connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES ('embedder', ?)", (self.embedder_id,))
+        connection.keep("embedder", str(self.embedder_id))
 
     def prepare(self, documents: Sequence[Document], *, patient: bool = False) -> Prepared:
         """Embed and encode. Call it outside of every transaction: an embedder may be slow, or a network away.
@@ -93,7 +95,7 @@ class Indexer:
         blobs = encode_all(documents, texts, vectors)
         return Prepared([_row(*each) for each in zip(documents, blobs, strict=True)], vectors.shape[-1], None)
 
-    def settle(self, connection: apsw.Connection, prepared: Prepared) -> list[SearchRow]:
+    def settle(self, connection: Connection, prepared: Prepared) -> list[SearchRow]:
         """The rows to write in this transaction. Claims the index for this embedder when it holds no vectors yet."""
         if prepared.dims is None:
             return prepared.rows
@@ -102,7 +104,7 @@ class Indexer:
         number = self._number(connection, prepared.dims)
         return [row._replace(embedder=number) for row in prepared.rows]
 
-    def _number(self, connection: apsw.Connection, dims: int) -> int:
+    def _number(self, connection: Connection, dims: int) -> int:
         """This embedder's number in the index, given at first use."""
         who = (self.embedder_id, dims)
         connection.execute("INSERT INTO embedders (id, dims) VALUES (?, ?) ON CONFLICT DO NOTHING", who)
@@ -132,7 +134,7 @@ def words_of(documents: Sequence[Document], *, failure: str | None = None) -> Pr
     return Prepared([_row(document, encode(document, None)) for document in documents], None, failure)
 
 
-def order_vectors(connection: apsw.Connection, identity: Identity, space: str | None) -> None:
+def order_vectors(connection: Connection, identity: Identity, space: str | None) -> None:
     """Leave a job that embeds what has no vectors in a space, or anywhere for None; one waiting job is enough."""
     if one(connection, ORDERED, space) is None:
         enqueue_job(connection, identity, "embed", {} if space is None else {"space": space})

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
-import apsw
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import (
     GetOp,
@@ -28,11 +27,11 @@ from langgraph.store.base import (
 )
 
 from everthread.stores.aside import aside
+from everthread.stores.database import EVERY, Connection, Database
 from everthread.stores.filters import matches
 from everthread.stores.item_ops import Batch, checked
 from everthread.stores.namespaces import Namespace, listed
 from everthread.stores.record import now_utc
-from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.item_vectors import Embedded, Floats, ItemVectors
 
 __all__ = ["Items"]
@@ -41,6 +40,8 @@ NEVER_EXPIRED = -(2**63)
 """A horizon before every time."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+LAST = "\U0010ffff" * 64
+"""After every namespace: the last code point is no character."""
 BLOCK = 1_024
 """Vectors that are scored at once, so that a search takes little memory."""
 
@@ -94,7 +95,7 @@ PUT_VECTOR = "INSERT INTO item_vectors (item, field, part, vector) VALUES (?, ?,
 
 REFRESH = """
 UPDATE items
-SET expires_at = :now + CAST(ttl_minutes * 60000000 AS INTEGER)
+SET expires_at = :now + CAST(ttl_minutes * 60000000 AS BIGINT)
 WHERE id = :id
 """
 
@@ -204,7 +205,7 @@ class _Reader:
     """Answers the reads of one batch from one consistent state."""
 
     def __init__(
-        self, connection: apsw.Connection, moment: Moment, vectors: ItemVectors | None, embedded: Embedded | None
+        self, connection: Connection, moment: Moment, vectors: ItemVectors | None, embedded: Embedded | None
     ) -> None:
         self._connection = connection
         self._moment = moment
@@ -256,7 +257,7 @@ class _Reader:
 
     def _candidates(self, op: SearchOp) -> Iterator[Row]:
         """Every item that the search may return, the last updated first."""
-        rows = self._rows(SEARCH, self._within(op) | {"limit": -1, "offset": 0})
+        rows = self._rows(SEARCH, self._within(op) | {"limit": EVERY, "offset": 0})
         conditions = op.filter
         return (row for row in rows if matches(json.loads(row.value), conditions)) if conditions else rows
 
@@ -284,7 +285,7 @@ class _Reader:
         return listed((_labels(path) for (path,) in rows), op)
 
 
-def _write(connection: apsw.Connection, moment: Moment, batch: Batch, embedded: Embedded | None) -> None:
+def _write(connection: Connection, moment: Moment, batch: Batch, embedded: Embedded | None) -> None:
     for place, op in batch.puts.items():
         if op.value is None:
             connection.execute(DELETE, (_path(op.namespace), op.key))
@@ -304,7 +305,7 @@ def _write(connection: apsw.Connection, moment: Moment, batch: Batch, embedded: 
             connection.executemany(PUT_VECTOR, embedded.rows(place, item_id))
 
 
-def _refresh(connection: apsw.Connection, moment: Moment, ids: Iterable[int]) -> None:
+def _refresh(connection: Connection, moment: Moment, ids: Iterable[int]) -> None:
     connection.executemany(REFRESH, [{"id": item_id, "now": moment.now} for item_id in ids])
 
 
@@ -317,14 +318,13 @@ def _labels(path: str) -> Namespace:
     return tuple(path.split(".")[:-1])
 
 
-def _span(prefix: Namespace) -> tuple[str, str | bytes]:
+def _span(prefix: Namespace) -> tuple[str, str]:
     """The range of stored namespaces that start with these labels, each label whole: from the first to the end.
 
-    The last "." becomes the character after it, "/". Everything starts with no label; SQLite sorts a blob after every
-    text.
+    The last "." becomes the character after it, "/". Everything starts with no label, and comes before `LAST`.
     """
     path = _path(prefix)
-    return path, path[:-1] + "/" if path else b""
+    return path, path[:-1] + "/" if path else LAST
 
 
 def _item(row: Row) -> Item:

@@ -9,13 +9,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-import apsw
-
 from everthread.errors import Conflict, UsageError
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity
 from everthread.stores.jobs import Handlers, Job, JobInfo, JobStatus, wordless
 from everthread.stores.record import new_id, now_utc
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.times import micros, moment
 
 __all__ = ["ATTEMPTS", "BACKOFF", "Jobs", "enqueue_job"]
@@ -58,7 +56,11 @@ RETURNING {COLUMNS}
 # a thread's id is no word of what was said, and says where the job was done
 DONE = """
 status = 'done', error = NULL,
-    payload = json_patch('{}', json_object('thread_id', json_extract(payload, '$.thread_id')))
+    payload = iif(
+        json_extract(payload, '$.thread_id') IS NULL,
+        '{}',
+        '{"thread_id": ' || json_quote(json_extract(payload, '$.thread_id')) || '}'
+    )
 WHERE id = ?1 AND token = ?2 AND status = 'leased'
 """
 
@@ -70,9 +72,9 @@ CASE WHEN status = 'ready' OR (status = 'leased' AND NOT due_at BETWEEN :now + 1
 VISIBLE = "tenant = :tenant AND (user = :user OR :admin)"
 OWN = "tenant = :tenant AND user = :user"
 LISTED = f"""
-SELECT id, kind, {STATUS} AS shown, key, json_extract(payload, '$.thread_id'), attempts, created_at, due_at, error,
+SELECT id, kind, {STATUS}, key, json_extract(payload, '$.thread_id'), attempts, created_at, due_at, error,
     tenant, user
-FROM jobs WHERE (:id IS NULL OR id = :id) AND (:status IS NULL OR shown = :status)
+FROM jobs WHERE (:id IS NULL OR id = :id) AND (:status IS NULL OR {STATUS} = :status)
 """
 OPEN = "status IN ('ready', 'leased', 'failed')"
 """The condition of the index `jobs_of_user`, word for word: without it the index is not used."""
@@ -87,7 +89,7 @@ STORED_AS: dict[JobStatus, str] = {
 PASS = """
 INSERT INTO gates (tenant, user, name, passed_at, passed_by) VALUES (:tenant, :user, :name, :now, :key)
 ON CONFLICT (tenant, user, name) DO UPDATE SET passed_at = :now, passed_by = :key
-WHERE passed_at <= :now - :every OR passed_at > :now + :every
+WHERE gates.passed_at <= :now - :every OR gates.passed_at > :now + :every
 RETURNING passed_by
 """
 
@@ -300,7 +302,7 @@ class Jobs:
 
 
 def enqueue_job(
-    connection: apsw.Connection,
+    connection: Connection,
     identity: Identity,
     kind: str,
     payload: Mapping[str, Any],

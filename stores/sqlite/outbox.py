@@ -8,14 +8,12 @@ from datetime import datetime
 from itertools import islice
 from typing import Literal
 
-import apsw
-
 from everthread.errors import UsageError
 from everthread.stores.access import may_read
 from everthread.stores.contract import Event
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import Record
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.rows import BODY, Stored
 from everthread.stores.sqlite.times import micros, moment
 
@@ -42,11 +40,11 @@ ORDER BY outbox.seq
 """
 
 
-PRUNED = "SELECT value FROM meta WHERE name = 'events_pruned_to'"
-SET_PRUNED = "INSERT OR REPLACE INTO meta (name, value) VALUES ('events_pruned_to', ?)"
+PRUNED = "events_pruned_to"
+"""Under this name the store keeps how far events are gone."""
 
 
-def append(connection: apsw.Connection, tenant: str, events: Iterable[tuple[Kind, Stored]], *, at: datetime) -> None:
+def append(connection: Connection, tenant: str, events: Iterable[tuple[Kind, Stored]], *, at: datetime) -> None:
     """Note what happened to records, in order; of an erased one neither the revision nor a word is kept."""
     connection.executemany(
         APPEND,
@@ -57,21 +55,19 @@ def append(connection: apsw.Connection, tenant: str, events: Iterable[tuple[Kind
     )
 
 
-def append_task(
-    connection: apsw.Connection, tenant: str, user: str, kind: TaskKind, task_id: str, *, at: datetime
-) -> None:
+def append_task(connection: Connection, tenant: str, user: str, kind: TaskKind, task_id: str, *, at: datetime) -> None:
     """Note what happened to a task of this user, who alone reads it there."""
     connection.execute(APPEND, (micros(at), tenant, kind, task_id, None, user))
 
 
-def prune(connection: apsw.Connection, *, before: datetime) -> int:
+def prune(connection: Connection, *, before: datetime) -> int:
     """Take out what happened before that time, and note how far; returns how many events are gone."""
     newest = one(connection, "SELECT max(seq) FROM outbox WHERE at < ?", micros(before))
     if newest is None:
         return 0
     connection.execute("DELETE FROM outbox WHERE seq <= ?", (newest,))
     gone = connection.changes()
-    connection.execute(SET_PRUNED, (newest,))
+    connection.keep(PRUNED, newest)
     return gone
 
 
@@ -94,7 +90,7 @@ class Outbox:
             "owners": json.dumps(owners_of(identity)),
         }
         with self._database.read() as connection:
-            pruned = one(connection, PRUNED) or 0
+            pruned = connection.kept(PRUNED) or 0
             if 0 < after < pruned:
                 raise UsageError(
                     f"events: what happened after {after} is not kept any more; read the records again, then go on "

@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
-import apsw
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
 
 from everthread.errors import UsageError
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.filters import matches
 from everthread.stores.identity import NAMESPACE_ROOT, encode_label
 from everthread.stores.item_ops import checked
 from everthread.stores.namespaces import Namespace, listed
 from everthread.stores.record import Record
 from everthread.stores.scoring import Query
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.indexing import Indexer
 from everthread.stores.sqlite.rows import Rows
 from everthread.stores.sqlite.search import SearchIndex, record_space
@@ -84,7 +83,7 @@ class PlainRecords:
                 return self._namespaces(connection, prefix, op)
         return self._search(prefix, op)
 
-    def _get(self, connection: apsw.Connection, namespace: Namespace, key: str) -> Item | None:
+    def _get(self, connection: Connection, namespace: Namespace, key: str) -> Item | None:
         if len(namespace) != 4:
             return None
         values = _place(namespace) | {"id": key}
@@ -109,22 +108,20 @@ class PlainRecords:
                 for record in found[op.offset : op.offset + op.limit]
             ]
 
-    def _scores(
-        self, connection: apsw.Connection, tenant: str, records: Sequence[Record], query: Query
-    ) -> dict[str, float]:
+    def _scores(self, connection: Connection, tenant: str, records: Sequence[Record], query: Query) -> dict[str, float]:
         spaces = dict.fromkeys(record_space(tenant, r.scope.owner, r.scope.owner_id) for r in records)
         known = {record.id for record in records}
         everything = self._index.corpus(connection, list(spaces))
         corpus = everything.subset([id in known for id in everything.ids])
         return dict(zip(corpus.ids, map(float, corpus.score(query).fused), strict=True))
 
-    def _namespaces(self, connection: apsw.Connection, prefix: Namespace, op: ListNamespacesOp) -> list[Namespace]:
+    def _namespaces(self, connection: Connection, prefix: Namespace, op: ListNamespacesOp) -> list[Namespace]:
         """The scopes of a tenant that hold something; every condition counts, as it does for plain items."""
         places = connection.execute(PLACES, {"tenant": unquote(prefix[1])}).fetchall()
         scopes = ((NAMESPACE_ROOT, prefix[1], str(owner), encode_label(str(owner_id))) for owner, owner_id in places)
         return listed(scopes, op)
 
-    def _fields(self, connection: apsw.Connection, tenant: str, record: Record) -> dict[str, Any]:
+    def _fields(self, connection: Connection, tenant: str, record: Record) -> dict[str, Any]:
         first = one(connection, "SELECT recorded_at FROM revisions WHERE id = ? AND revision = 1", record.id)
         return {
             "namespace": record.scope.namespace(unquote(tenant)),

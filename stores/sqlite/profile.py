@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from threading import Lock
 
-import apsw
-
 from everthread.stores.access import may_read, unfit
+from everthread.stores.database import Connection, Database
 from everthread.stores.identity import Identity, Owner, aware
 from everthread.stores.record import Authority, Record
-from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.rows import BODY, NO_THREAD, OF_OWNER, Rows, Stored, permission
 from everthread.stores.sqlite.search import SearchIndex, record_space
 
@@ -65,7 +63,7 @@ class Profiles:
 
     def _of(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         identity: Identity,
         owner: Owner,
         owner_id: str,

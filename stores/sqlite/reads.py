@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from everthread.stores.database import Database
 from everthread.stores.identity import Identity
 from everthread.stores.record import Hit, Record
 from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.database import Database
 
 __all__ = ["ReadLog"]
 

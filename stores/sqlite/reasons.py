@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import apsw
-
+from everthread.stores.database import Connection
 from everthread.stores.record import Receipt, Record
 from everthread.stores.sqlite.rows import body_of
 from everthread.stores.text import normalise
@@ -32,7 +31,7 @@ def repeats(text: str, words: Sequence[str]) -> bool:
     return any(word in told for word in words)
 
 
-def blank_reasons(connection: apsw.Connection, tenant: str, user: str | None, words: Sequence[str]) -> None:
+def blank_reasons(connection: Connection, tenant: str, user: str | None, words: Sequence[str]) -> None:
     """Blank each reason that repeats one of these normalised words: in receipts, and in the history of records, of this
     user (None: of the tenant)."""
     if not words:

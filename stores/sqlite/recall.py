@@ -12,17 +12,16 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-import apsw
 import numpy as np
 
 from everthread.errors import UsageError
 from everthread.stores.access import may_read, narrows, searched_owners, unfit
+from everthread.stores.database import Connection, Database
 from everthread.stores.identity import Identity, Owner, Scope, aware
 from everthread.stores.ranking import collapse, entity_links, task_matches, weigh
 from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
 from everthread.stores.scoring import Corpus, Query, Scores
-from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.indexing import Indexer
 from everthread.stores.sqlite.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
 from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space, record_space
@@ -177,14 +176,14 @@ class Recaller:
         return _weighed(asked, scores, wanted, {id: by for id, (_, by) in linked.items()}, readable, unfit)
 
     def _linked(
-        self, connection: apsw.Connection, asked: Question, best: Sequence[str], corpus: Corpus
+        self, connection: Connection, asked: Question, best: Sequence[str], corpus: Corpus
     ) -> dict[str, tuple[int, str]]:
         """Readable records that stand against the best candidates, or narrow them: id -> (position, the candidate)."""
         pairs: Iterable[Any] = connection.execute(NEIGHBOURS, {"ids": json.dumps(best[: asked.limit])})
         found = ((neighbour, corpus.find(neighbour), id) for id, neighbour in pairs)
         return {neighbour: (n, id) for neighbour, n, id in found if n is not None}
 
-    def _left_out(self, connection: apsw.Connection, asked: Question, text: str) -> list[Hit]:
+    def _left_out(self, connection: Connection, asked: Question, text: str) -> list[Hit]:
         """Records of the identity that share a word with the question but do not fit here and now."""
         words = set(query_terms(text))
         left: list[Hit] = []

@@ -8,16 +8,14 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
-import apsw
-
 from everthread.errors import UsageError
 from everthread.stores.access import may_mark, may_read, narrows, searched_owners, unfit
 from everthread.stores.contract import READABLE
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, Scope, aware, owners_of
 from everthread.stores.record import Change, Receipt, Record, Status, new_id
 from everthread.stores.sqlite.commit import Commit
 from everthread.stores.sqlite.consent import Consents
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.indexing import Indexer, order_vectors
 from everthread.stores.sqlite.rows import BODY, NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
 from everthread.stores.sqlite.search import SearchIndex, record_space
@@ -137,13 +135,13 @@ class Records:
         receipts = [(Receipt.model_validate_json(str(body)), user) for body, user in dict.fromkeys(rows)]
         return [receipt if user == identity.user else _about(receipt, record_id) for receipt, user in receipts]
 
-    def _visible(self, connection: apsw.Connection, identity: Identity, record_id: str) -> Stored | None:
+    def _visible(self, connection: Connection, identity: Identity, record_id: str) -> Stored | None:
         stored = self._rows.get(connection, identity.tenant, record_id)
         if stored is None or not may_read(identity, stored.record, author=stored.author):
             return None
         return stored
 
-    def _revisions(self, connection: apsw.Connection, identity: Identity, stored: Stored) -> list[Record]:
+    def _revisions(self, connection: Connection, identity: Identity, stored: Stored) -> list[Record]:
         """The revisions that the identity may read (an older one may have had another scope), the oldest first."""
         bodies = connection.execute(
             "SELECT body FROM revisions WHERE id = ? ORDER BY revision", (stored.record.id,)
@@ -193,7 +191,7 @@ class Records:
 
     def _of_owner(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         values: dict[str, Any],
         statuses: Sequence[Status],
         as_of: datetime | None,
@@ -248,7 +246,7 @@ class Records:
         found = [record for record in known if unfit(_in_its_time(record, known), identity, moment) is None]
         return sorted(found, key=_narrowest_first)
 
-    def _of_key(self, connection: apsw.Connection, values: dict[str, Any], as_of: datetime | None) -> Iterable[Stored]:
+    def _of_key(self, connection: Connection, values: dict[str, Any], as_of: datetime | None) -> Iterable[Stored]:
         if as_of is not None:
             return self._rows.standing(connection, aware(as_of, "as_of"), OF_OWNER, values)
         return self._rows.find(connection, f"{PERMITTED} AND {OF_KEY}", values)
@@ -303,9 +301,7 @@ def _about(receipt: Receipt, record_id: str) -> Receipt:
     return receipt.model_copy(update={"decisions": decisions})
 
 
-def _receipt(
-    connection: apsw.Connection, identity: Identity, column: Literal["id", "key"], value: str
-) -> Receipt | None:
+def _receipt(connection: Connection, identity: Identity, column: Literal["id", "key"], value: str) -> Receipt | None:
     """The receipt of this user with this id or key."""
     body = one(
         connection,

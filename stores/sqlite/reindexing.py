@@ -6,13 +6,11 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-import apsw
-
 from everthread.errors import StoreError
 from everthread.stores.contract import Job
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import NAMESPACE_ROOT, Identity
 from everthread.stores.scoring import Document
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors, words_of
 from everthread.stores.sqlite.rows import Rows, document_of, space_of, stored_records
 from everthread.stores.sqlite.search import SearchIndex, is_evidence_space
@@ -64,7 +62,7 @@ class Reindexer:
         with self._database.write() as connection:
             order_vectors(connection, ITSELF, None)
 
-    def _has_work(self, connection: apsw.Connection) -> bool:
+    def _has_work(self, connection: Connection) -> bool:
         if not self._indexer.owns(connection):
             return one(connection, "SELECT 1 FROM search LIMIT 1") is not None
         return one(connection, "SELECT 1 FROM search WHERE embedder = 0 LIMIT 1") is not None
@@ -113,7 +111,7 @@ class Reindexer:
             self._index.put(connection, space, fresh)
         return len(fresh)
 
-    def _documents(self, connection: apsw.Connection, space: str, ids: Sequence[str]) -> list[Document]:
+    def _documents(self, connection: Connection, space: str, ids: Sequence[str]) -> list[Document]:
         if is_evidence_space(space):
             return self._transcripts.documents(connection, ids)
         condition = f"{ALL_IN_USE} AND records.id IN (SELECT value FROM json_each(:ids))"

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import apsw
 from pydantic import ValidationError
 
 from everthread.errors import StoreError
 from everthread.stores.contract import Finding
+from everthread.stores.database import Connection, Database
 from everthread.stores.record import Record
 from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.doctor import LEFT_OVER, RELATIONS, TORN, drifted_fields, unreadable
 from everthread.stores.sqlite.indexing import Indexer
 from everthread.stores.sqlite.reindexing import Reindexer
@@ -52,14 +51,14 @@ class Repair:
         self._rows.forget()
         return [*done, *self._reindex(), *self._embed()]
 
-    def _remove_left_over(self, connection: apsw.Connection) -> Iterator[Finding]:
+    def _remove_left_over(self, connection: Connection) -> Iterator[Finding]:
         # twice: what an orphan leads to is one as well
         for table, nothing in [*LEFT_OVER.items(), *LEFT_OVER.items()]:
             connection.execute(f"DELETE FROM {table} WHERE {nothing}")
             if count := connection.changes():
                 yield _done("orphans", f"removed {count} rows of {table} that nothing leads to")
 
-    def _catch_up(self, connection: apsw.Connection) -> Iterator[Finding]:
+    def _catch_up(self, connection: Connection) -> Iterator[Finding]:
         """A record stands at the newest revision of its history."""
         for id, revision in _torn(connection):
             record = _newest(connection, id)
@@ -69,20 +68,20 @@ class Repair:
         for id, _ in _torn(connection):
             yield _lost("history", f"revisions of {id} are lost")
 
-    def _name_damaged(self, connection: apsw.Connection) -> Iterator[Finding]:
+    def _name_damaged(self, connection: Connection) -> Iterator[Finding]:
         """What a record said last is nowhere else. An older revision is not put in its place: it may be what was
         corrected, or hidden."""
         for id in unreadable(connection):
             yield _lost("fields", f"what {id} says is damaged")
 
-    def _rewrite_fields(self, connection: apsw.Connection) -> Iterator[Finding]:
+    def _rewrite_fields(self, connection: Connection) -> Iterator[Finding]:
         drifted = set(drifted_fields(connection))
-        for tenant, stored in [found for found in stored_records(connection, "1") if found[1].record.id in drifted]:
+        for tenant, stored in [found for found in stored_records(connection, "true") if found[1].record.id in drifted]:
             connection.execute(SAVE, columns_of(tenant, stored))
         if drifted:
             yield _done("fields", f"{len(drifted)} records are filtered by what they say again")
 
-    def _relate(self, connection: apsw.Connection) -> Iterator[Finding]:
+    def _relate(self, connection: Connection) -> Iterator[Finding]:
         before = set(connection.execute("SELECT id, kind, target FROM relations"))
         connection.execute("DELETE FROM relations")
         connection.execute(FILL_RELATIONS)
@@ -90,7 +89,7 @@ class Repair:
         if changed:
             yield _done("relations", f"{len(changed)} relations are what the records say again")
 
-    def _find_audited(self, connection: apsw.Connection) -> Iterator[Finding]:
+    def _find_audited(self, connection: Connection) -> Iterator[Finding]:
         if audit.first_broken(connection) is not None:
             return
         if drifted := audit.index_drift(connection):
@@ -120,18 +119,18 @@ class Repair:
                 yield _done("jobs", f"removed {count} embed jobs that were given up: their work is done")
 
 
-def _torn(connection: apsw.Connection) -> list[tuple[Any, ...]]:
+def _torn(connection: Connection) -> list[tuple[Any, ...]]:
     """(id, revision) of the records whose history is not whole."""
     return connection.execute(TORN).fetchall()
 
 
-def _put_back(connection: apsw.Connection, record: Record) -> None:
+def _put_back(connection: Connection, record: Record) -> None:
     """Make this revision of a record the one that stands."""
     for tenant, author in connection.execute(OWNER, (record.id,)).fetchall():
         connection.execute(SAVE, columns_of(str(tenant), Stored(record, str(author))))
 
 
-def _newest(connection: apsw.Connection, id: str) -> Record | None:
+def _newest(connection: Connection, id: str) -> Record | None:
     """The newest revision that can be read."""
     for (body,) in connection.execute(NEWEST, (id,)).fetchall():
         try:

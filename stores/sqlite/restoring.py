@@ -8,16 +8,15 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import apsw
 from langgraph.store.base import PutOp
 
 from everthread.stores.contract import READABLE
+from everthread.stores.database import Connection, Database
 from everthread.stores.encoding import Document
 from everthread.stores.identity import Identity
 from everthread.stores.item_ops import checked
 from everthread.stores.record import Receipt, Record
 from everthread.stores.sqlite import outbox
-from everthread.stores.sqlite.database import Database
 from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors
 from everthread.stores.sqlite.item_vectors import Embedded, ItemVectors
 from everthread.stores.sqlite.reasons import ERASED
@@ -59,6 +58,8 @@ KEYS = {
     "jobs": "tenant = :tenant AND user = :user AND key = :key",
 }
 """Where a second id is given out once."""
+NUMBERED = {"messages": "seq", "items": "id"}
+"""By which number what is derived of a row refers to it."""
 GONE = """
 SELECT audit_records.record_id FROM audit_records CROSS JOIN audit ON audit.seq = audit_records.seq
 WHERE audit_records.record_id IN (SELECT value FROM json_each(?)) AND audit.tenant = ? AND audit.action = 'erase'
@@ -132,7 +133,7 @@ class Restoring:
         return outcomes
 
     @contextmanager
-    def _transaction(self, dry_run: bool) -> Iterator[apsw.Connection]:
+    def _transaction(self, dry_run: bool) -> Iterator[Connection]:
         """A transaction; rolled back at its end for a dry run, which therefore foresees what entries do to others."""
         try:
             with self._database.write() as connection:
@@ -155,7 +156,7 @@ class Restoring:
             self._vectors.embed(checked(puts)) if self._vectors and puts else None,
         )
 
-    def _make_searchable(self, connection: apsw.Connection, identity: Identity, run: _Run, ready: Ready) -> None:
+    def _make_searchable(self, connection: Connection, identity: Identity, run: _Run, ready: Ready) -> None:
         """Index what was written, in its transaction."""
         spaces: dict[str, list[SearchRow]] = {}
         rows = {row.id: row for row in self._indexer.settle(connection, ready.records)}
@@ -186,7 +187,7 @@ class _Undo(Exception):
 class _Run:
     """The writing of some entries on one connection."""
 
-    def __init__(self, connection: apsw.Connection, identity: Identity, now: datetime, named: set[str]) -> None:
+    def __init__(self, connection: Connection, identity: Identity, now: datetime, named: set[str]) -> None:
         self._connection = connection
         self._identity = identity
         self._now = now
@@ -300,14 +301,16 @@ class _Run:
             bind_thread(self._connection, self._identity, str(values["thread_id"]))
         names = list(values)
         marks = ", ".join("?" * len(names))
-        self._connection.execute(
-            f"INSERT INTO {row.table} ({', '.join(names)}) VALUES ({marks})", tuple(values.values())
-        )
-        number = self._connection.last_insert_rowid()
-        if row.table == "messages" and row.values["erased_at"] is None:
-            self.messages.append((number, _name(row)))
-        elif row.table == "items":
-            self.items.append((number, _place(row)))
+        sql = f"INSERT INTO {row.table} ({', '.join(names)}) VALUES ({marks})"
+        number = NUMBERED.get(row.table)
+        if number is None:
+            self._connection.execute(sql, tuple(values.values()))
+            return
+        ((given,),) = self._connection.execute(f"{sql} RETURNING {number}", tuple(values.values())).fetchall()
+        if row.table == "items":
+            self.items.append((given, _place(row)))
+        elif row.values["erased_at"] is None:
+            self.messages.append((given, _name(row)))
 
     def _write_record(self, pack: Pack) -> None:
         stored = pack.stored._replace(record=self._kept(pack.stored.record))

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from everthread.errors import UsageError
+from everthread.stores.database import Database, Rows
 from everthread.stores.identity import Identity
 from everthread.stores.jobs import Job
 from everthread.stores.sqlite import audit, outbox
-from everthread.stores.sqlite.database import Database, Rows
 from everthread.stores.sqlite.times import micros
 from everthread.stores.sqlite.transcripts import Transcripts
 

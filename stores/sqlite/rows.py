@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import apsw
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from everthread.errors import StoreError, UsageError
 from everthread.stores.access import grants, may_read
+from everthread.stores.database import Connection
 from everthread.stores.encoding import Bounds, Document
 from everthread.stores.identity import Identity, Owner
 from everthread.stores.reach import reach_of
@@ -134,7 +134,7 @@ def permission(
     }
 
 
-def save(connection: apsw.Connection, tenant: str, stored: Stored, *, actor: str, receipt: str, reason: str) -> None:
+def save(connection: Connection, tenant: str, stored: Stored, *, actor: str, receipt: str, reason: str) -> None:
     """Write the record's newest revision, its place in the history and its relations. The caller keeps the index."""
     record, row = stored.record, columns_of(tenant, stored)
     connection.execute(SAVE, row)
@@ -159,7 +159,7 @@ def body_of(record: Record) -> str:
         raise UsageError(f"record {record.id} holds text that is not valid Unicode (a lone surrogate)") from error
 
 
-def stored_records(connection: apsw.Connection, condition: str) -> Iterator[tuple[str, Stored]]:
+def stored_records(connection: Connection, condition: str) -> Iterator[tuple[str, Stored]]:
     """(tenant, record) of every row that meets a condition (SQL of ours, never input), past what is kept in memory.
     A body that is damaged or lost is passed over: `doctor` names it."""
     for tenant, author, body in connection.execute(f"SELECT tenant, author, {BODY} FROM records WHERE {condition}"):
@@ -211,23 +211,23 @@ class Rows:
         self._parsed: OrderedDict[tuple[str, int], Record] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, connection: apsw.Connection, condition: str, values: dict[str, Any]) -> Iterator[Stored]:
+    def find(self, connection: Connection, condition: str, values: dict[str, Any]) -> Iterator[Stored]:
         """The rows of `records` that meet a condition (SQL of ours, never input)."""
         for row in connection.execute(f"SELECT {FOUND} FROM records WHERE {condition}", values):
             yield self._stored(*row)
 
-    def get(self, connection: apsw.Connection, tenant: str, id: str) -> Stored | None:
+    def get(self, connection: Connection, tenant: str, id: str) -> Stored | None:
         """One record of this tenant, its newest revision."""
         return next(self.find(connection, "tenant = :tenant AND id = :id", {"tenant": tenant, "id": id}), None)
 
-    def several(self, connection: apsw.Connection, tenant: str, ids: Iterable[str]) -> dict[str, Stored]:
+    def several(self, connection: Connection, tenant: str, ids: Iterable[str]) -> dict[str, Stored]:
         """Records of this tenant by id; those that do not exist are left out."""
         # + keeps SQLite from walking the whole tenant by an index
         condition = "+tenant = :tenant AND id IN (SELECT value FROM json_each(:ids))"
         found = self.find(connection, condition, {"tenant": tenant, "ids": json.dumps(list(ids))})
         return {stored.record.id: stored for stored in found}
 
-    def count_use(self, connection: apsw.Connection, identity: Identity, ids: Iterable[str], at: datetime) -> None:
+    def count_use(self, connection: Connection, identity: Identity, ids: Iterable[str], at: datetime) -> None:
         """Note that these records were used, those that the identity may read."""
         found = self.several(connection, identity.tenant, ids)
         connection.executemany(
@@ -240,7 +240,7 @@ class Rows:
         )
 
     def standing(
-        self, connection: apsw.Connection, as_of: datetime, condition: str, values: dict[str, Any]
+        self, connection: Connection, as_of: datetime, condition: str, values: dict[str, Any]
     ) -> Iterator[Stored]:
         """The rows of `records` that meet a condition, each as the revision that stood at `as_of`."""
         sql = f"""

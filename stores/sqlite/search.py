@@ -14,15 +14,14 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from everthread.stores.database import Connection, one
 from everthread.stores.encoding import Bounds, without_vectors
 from everthread.stores.identity import Identity, Scope, encode_label
 from everthread.stores.scoring import Corpus
 from everthread.stores.segments import Indexed
-from everthread.stores.sqlite.database import one
 
 __all__ = ["SearchIndex", "SearchRow", "evidence_space", "is_evidence_space", "record_space"]
 
@@ -31,7 +30,7 @@ PUT = """
 INSERT INTO search (space, seq, grp, id, speaker, since, until, reach, embedder, blob)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (space, id) DO UPDATE SET
-    seq = excluded.seq, place = coalesce(place, seq), grp = excluded.grp, speaker = excluded.speaker,
+    seq = excluded.seq, place = coalesce(search.place, search.seq), grp = excluded.grp, speaker = excluded.speaker,
     since = excluded.since, until = excluded.until, reach = excluded.reach, embedder = excluded.embedder,
     blob = excluded.blob
 """
@@ -53,7 +52,9 @@ SELECT space, version, removed FROM search_versions WHERE space IN (SELECT value
 
 RAISE_VERSION = """
 INSERT INTO search_versions (space, version) VALUES (?1, ?2)
-ON CONFLICT (space) DO UPDATE SET version = version + ?2, removed = iif(?3, version + ?2, removed) RETURNING version
+ON CONFLICT (space) DO UPDATE SET version = search_versions.version + ?2,
+    removed = iif(?3, search_versions.version + ?2, search_versions.removed)
+RETURNING version
 """
 
 CACHE_BYTES = 128 * 2**20
@@ -144,7 +145,7 @@ class SearchIndex:
 
     # ---------------------------------------------------------------------------------------------------------- write
 
-    def put(self, connection: apsw.Connection, space: str, rows: Sequence[SearchRow]) -> None:
+    def put(self, connection: Connection, space: str, rows: Sequence[SearchRow]) -> None:
         """Add rows at the end of their groups; a row whose id is there already is replaced where it stands."""
         if not rows:
             return
@@ -158,23 +159,23 @@ class SearchIndex:
             ],
         )
 
-    def delete(self, connection: apsw.Connection, space: str, ids: Iterable[str]) -> int:
+    def delete(self, connection: Connection, space: str, ids: Iterable[str]) -> int:
         """Remove rows by id; returns how many there were."""
         self._raise_version(connection, space, 1, removes=True)
         before = connection.total_changes()
         connection.executemany("DELETE FROM search WHERE space = ? AND id = ?", [(space, id) for id in ids])
         return connection.total_changes() - before
 
-    def clear(self, connection: apsw.Connection, space: str) -> None:
+    def clear(self, connection: Connection, space: str) -> None:
         """Remove every row of a space."""
         self._raise_version(connection, space, 1, removes=True)
         connection.execute("DELETE FROM search WHERE space = ?", (space,))
 
-    def version(self, connection: apsw.Connection, space: str) -> int:
+    def version(self, connection: Connection, space: str) -> int:
         """The space's version: another one means that a row was put or deleted; 0 before the first."""
         return one(connection, "SELECT version FROM search_versions WHERE space = ?", space) or 0
 
-    def _raise_version(self, connection: apsw.Connection, space: str, by: int, *, removes: bool) -> int:
+    def _raise_version(self, connection: Connection, space: str, by: int, *, removes: bool) -> int:
         """The space's version after raising it; versions are never used twice, so they number the rows too."""
         version: int = one(connection, RAISE_VERSION, space, by, removes)
         return version
@@ -182,7 +183,7 @@ class SearchIndex:
     # ----------------------------------------------------------------------------------------------------------- read
 
     def corpus(
-        self, connection: apsw.Connection, spaces: Sequence[str], *, allows: Allows | None = None, now: int = 0
+        self, connection: Connection, spaces: Sequence[str], *, allows: Allows | None = None, now: int = 0
     ) -> Corpus:
         """The texts of these spaces, each space in the order it was written; with `allows`, those alone that hold now
         (microseconds since 1970) and whose reach it allows.
@@ -203,7 +204,7 @@ class SearchIndex:
         self._keep(tuple(spaces), kept, 2 * joined.whole.derived_nbytes)
         return narrowed
 
-    def _joined(self, connection: apsw.Connection, spaces: Sequence[str]) -> Joined:
+    def _joined(self, connection: Connection, spaces: Sequence[str]) -> Joined:
         """The spaces as one corpus, each brought up to date."""
         found = {str(space): numbers for space, *numbers in connection.execute(VERSIONS, (json.dumps(list(spaces)),))}
         there = [space for space in spaces if space in found]
@@ -217,7 +218,7 @@ class SearchIndex:
         self._keep(key, joined, joined.whole.derived_nbytes)
         return joined
 
-    def _space(self, connection: apsw.Connection, space: str, version: int, removed: int) -> Space:
+    def _space(self, connection: Connection, space: str, version: int, removed: int) -> Space:
         """One space: as it is kept, with what is new, or read whole."""
         with self._lock:
             kept = self._cache.get(space)
@@ -232,7 +233,7 @@ class SearchIndex:
         self._keep(space, kept, kept.corpus.nbytes + kept.corpus.derived_nbytes)
         return kept
 
-    def _rows(self, connection: apsw.Connection, space: str, after: int) -> Iterator[Indexed]:
+    def _rows(self, connection: Connection, space: str, after: int) -> Iterator[Indexed]:
         """A space's rows that were written after a version, without the vectors that cannot be compared."""
         others = {number for (number,) in connection.execute(OTHERS, (self._embedder_id,))}
         plain = f"{space} "

@@ -1,59 +1,21 @@
-"""`SqliteStore`: the whole store in one file. Its parts do the work; this puts them together."""
+"""`SqliteStore`: the whole store in one file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Self
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import IndexConfig, Op, Result, TTLConfig
+from langgraph.store.base import IndexConfig, TTLConfig
 
-from everthread.stores.aside import aside
-from everthread.stores.contract import (
-    READABLE,
-    AuditEntry,
-    Event,
-    Finding,
-    Job,
-    MemoryStore,
-    Noted,
-    Source,
-    ThreadEraser,
-    Touch,
-)
-from everthread.stores.embedding import Embedder, resolve_embedder
-from everthread.stores.identity import Identity, Memory, Scope
-from everthread.stores.record import Change, ErasureReceipt, Recall, Receipt, Record, Selection, Status, now_utc
-from everthread.stores.sqlite.artifacts import Artifacts
-from everthread.stores.sqlite.audit import AuditLog
-from everthread.stores.sqlite.consent import Consents
+from everthread.stores.embedding import Embedder
+from everthread.stores.identity import Memory
+from everthread.stores.record import now_utc
 from everthread.stores.sqlite.database import BACKUP_DAYS, Database
-from everthread.stores.sqlite.doctor import Doctor
-from everthread.stores.sqlite.erasure import Eraser
-from everthread.stores.sqlite.inbox import Inbox
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.items import Items
-from everthread.stores.sqlite.jobs import Jobs
 from everthread.stores.sqlite.opening import Opening
-from everthread.stores.sqlite.outbox import Outbox
-from everthread.stores.sqlite.plain import PlainRecords, is_ours
-from everthread.stores.sqlite.profile import Profiles
-from everthread.stores.sqlite.reads import ReadLog
-from everthread.stores.sqlite.recall import Recaller
-from everthread.stores.sqlite.records import Records
-from everthread.stores.sqlite.reindexing import Reindexer
-from everthread.stores.sqlite.repair import Repair
-from everthread.stores.sqlite.restoring import Restoring
-from everthread.stores.sqlite.retention import Retention
-from everthread.stores.sqlite.rows import Rows
-from everthread.stores.sqlite.search import SearchIndex
-from everthread.stores.sqlite.sweeper import Sweeper, ended
-from everthread.stores.sqlite.tasks import Tasks
-from everthread.stores.sqlite.transcripts import Transcripts
-from everthread.stores.sqlite.transfer import Transfer
+from everthread.stores.sqlite.table_store import TableStore
 
 if TYPE_CHECKING:
     from everthread.stores.sqlite.aio import AsyncSqliteStore
@@ -61,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteStore"]
 
 
-class SqliteStore(MemoryStore):
+class SqliteStore(TableStore):
     """A MemoryStore in one SQLite file, or in memory for the path `:memory:`.
 
     `embedder` makes records and messages searchable by meaning: None is the built-in one (loaded at first use), "none"
@@ -73,8 +35,6 @@ class SqliteStore(MemoryStore):
 
     Raises StoreError when the file cannot be used, UsageError when it is another program's.
     """
-
-    supports_ttl = True
 
     def __init__(
         self,
@@ -90,41 +50,16 @@ class SqliteStore(MemoryStore):
         default_consent: Memory = "on",
         clock: Callable[[], datetime] = now_utc,
     ) -> None:
-        super().__init__()
         self.path = fspath(path)
-        self.index_config = index
-        # As LangGraph's own: a read prolongs an item's life only when the config says so, or the call does.
-        self.ttl_config: TTLConfig = {"refresh_on_read": False, **(ttl or {})}
-        self._sweeps = ttl is not None
-        self._embedder = resolve_embedder(embedder)
-        self._database = database = Database(
-            self.path, busy_timeout=busy_timeout, synchronous=synchronous, backup_days=backup_days
+        super().__init__(
+            Database(self.path, busy_timeout=busy_timeout, synchronous=synchronous, backup_days=backup_days),
+            embedder=embedder,
+            index=index,
+            ttl=ttl,
+            audit_reads=audit_reads,
+            default_consent=default_consent,
+            clock=clock,
         )
-        self._reads = ReadLog(database, clock, on=audit_reads)
-        self._consents = Consents(database, clock, default=default_consent)
-        self._search, self._rows = SearchIndex(self._embedder.id if self._embedder else None), Rows()
-        self._audit = AuditLog(database, self._rows, clock)
-        self._indexer = Indexer(database, self._embedder)
-        self._items = Items(database, index=index, ttl=ttl, clock=clock)
-        self._sweeper = Sweeper(self._items.sweep_ttl)
-        self.transcripts: Transcripts = Transcripts(database, self._search, self._indexer, self._consents.of)
-        self.artifacts: Artifacts = Artifacts(database)
-        self.tasks: Tasks = Tasks(database)
-        self.inbox: Inbox = Inbox(database)
-        self.jobs: Jobs = Jobs(database)
-        self._plain = PlainRecords(database, self._rows, self._search, self._indexer)
-        self._records = Records(database, self._rows, self._search, self._indexer, self._consents, clock)
-        self._recaller = Recaller(database, self._rows, self._search, self._indexer, self.transcripts, clock)
-        self._profiles = Profiles(database, self._rows, self._search, clock)
-        self._outbox = Outbox(database)
-        self._retention = Retention(database, self.transcripts, clock)
-        self._eraser = Eraser(database, self._rows, self._search, self.transcripts, self.artifacts, clock)
-        self._reindexer = Reindexer(database, self._rows, self._search, self._indexer, self.transcripts)
-        self._doctor = Doctor(database, self._indexer, self._reindexer, self.jobs)
-        self._repair = Repair(database, self._rows, self._indexer, self._reindexer)
-        restoring = Restoring(database, self._search, self._indexer, self._items.vectors, clock)
-        self.transfer: Transfer = Transfer(database, restoring, clock)
-        self._reindexer.order()
 
     @classmethod
     def from_conn_string(
@@ -139,247 +74,3 @@ class SqliteStore(MemoryStore):
         return Opening(
             lambda: cls(conn_string, index=index, ttl=ttl), lambda: AsyncSqliteStore(conn_string, index=index, ttl=ttl)
         )
-
-    def setup(self) -> None:
-        """Nothing is left to do: the tables are made when the store is opened. Here for users of LangGraph's own."""
-
-    # ---------------------------------------------------------------------------------------------------------- items
-
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run LangGraph's operations, one result each, in order. Under "everthread" they read records."""
-        listed = list(ops)
-        results: dict[int, Result] = {n: self._plain.read(op) for n, op in enumerate(listed) if is_ours(op)}
-        others = [n for n in range(len(listed)) if n not in results]
-        results |= dict(zip(others, self._items.batch(listed[n] for n in others), strict=True)) if others else {}
-        return [results[n] for n in range(len(listed))]
-
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """`batch`, without blocking the event loop."""
-        listed = list(ops)
-        if any(map(is_ours, listed)):
-            return await aside(self.batch, listed)
-        return await self._items.abatch(listed)
-
-    @property
-    def embeddings(self) -> Embeddings | None:
-        """What embeds plain items, as `index` configured it; None without an index."""
-        return self._items.embeddings
-
-    def sweep_ttl(self) -> int:
-        return self._items.sweep_ttl()
-
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> Future[None]:
-        if not self._sweeps:
-            return ended()
-        return self._sweeper.start(sweep_interval_minutes or self.ttl_config.get("sweep_interval_minutes") or 5)
-
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        return self._sweeper.stop(timeout)
-
-    # -------------------------------------------------------------------------------------------------------- records
-
-    def commit(
-        self, identity: Identity, changes: Sequence[Change], *, key: str, thread_id: str | None = None
-    ) -> Receipt:
-        return self._records.commit(identity, changes, key=key, thread_id=thread_id)
-
-    def recall(
-        self,
-        identity: Identity,
-        query: str,
-        *,
-        limit: int = 10,
-        sources: Iterable[Source] = ("records",),
-        thread_id: str | None = None,
-        scopes: Sequence[Scope] | None = None,
-        as_of: datetime | None = None,
-        now: datetime | None = None,
-        floor: float | None = None,
-        explain: bool = False,
-        asked_at: datetime | None = None,
-        task: str | None = None,
-    ) -> Recall:
-        found = self._recaller.recall(
-            identity,
-            query,
-            limit=limit,
-            sources=sources,
-            thread_id=thread_id,
-            scopes=scopes,
-            as_of=as_of,
-            now=now,
-            floor=floor,
-            explain=explain,
-            asked_at=asked_at,
-            task=task,
-        )
-        self._reads.hits(identity, (*found.hits, *found.dropped))
-        return found
-
-    def record(
-        self, identity: Identity, record_id: str, *, revision: int | None = None, as_of: datetime | None = None
-    ) -> Record | None:
-        found = self._records.record(identity, record_id, revision=revision, as_of=as_of)
-        self._reads.records(identity, "record", [found])
-        return found
-
-    def records(
-        self,
-        identity: Identity,
-        *,
-        ids: Sequence[str] | None = None,
-        scopes: Sequence[Scope] | None = None,
-        statuses: Sequence[Status] = READABLE,
-        thread_id: str | None = None,
-        as_of: datetime | None = None,
-        now: datetime | None = None,
-        limit: int | None = None,
-    ) -> list[Record]:
-        found = self._records.records(
-            identity, ids=ids, scopes=scopes, statuses=statuses, thread_id=thread_id, as_of=as_of, now=now, limit=limit
-        )
-        self._reads.records(identity, "records", found)
-        return found
-
-    def history(self, identity: Identity, record_id: str) -> list[Record]:
-        found = self._records.history(identity, record_id)
-        self._reads.records(identity, "history", found)
-        return found
-
-    def current(
-        self,
-        identity: Identity,
-        subject: str,
-        predicate: str,
-        *,
-        thread_id: str | None = None,
-        as_of: datetime | None = None,
-        now: datetime | None = None,
-    ) -> list[Record]:
-        found = self._records.current(identity, subject, predicate, thread_id=thread_id, as_of=as_of, now=now)
-        self._reads.records(identity, "current", found)
-        return found
-
-    def profile(
-        self,
-        identity: Identity,
-        *,
-        thread_id: str | None = None,
-        as_of: datetime | None = None,
-        now: datetime | None = None,
-        limit: int = 10,
-    ) -> list[Record]:
-        found = self._profiles.profile(identity, thread_id=thread_id, as_of=as_of, now=now, limit=limit)
-        self._reads.records(identity, "profile", found)
-        return found
-
-    def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
-        return self._records.receipt(identity, receipt_id)
-
-    def receipt_of(self, identity: Identity, key: str) -> Receipt | None:
-        return self._records.receipt_of(identity, key)
-
-    def learnt_from(
-        self, identity: Identity, thread_id: str, message_ids: Sequence[str], *, since: datetime | None = None
-    ) -> list[Record]:
-        return self._records.learnt_from(identity, thread_id, message_ids, since)
-
-    def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
-        return self._records.receipts(identity, record_id)
-
-    def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
-        self._records.cite(identity, record_ids)
-
-    def events(self, identity: Identity, after: int = 0, *, limit: int = 100) -> list[Event]:
-        return self._outbox.events(identity, after, limit)
-
-    def audit(
-        self,
-        identity: Identity,
-        *,
-        record_id: str | None = None,
-        thread_id: str | None = None,
-        action: str | None = None,
-        after: int = 0,
-        limit: int = 1_000,
-    ) -> list[AuditEntry]:
-        return self._audit.entries(
-            identity, record_id=record_id, thread_id=thread_id, action=action, after=after, limit=limit
-        )
-
-    def verify_audit(self) -> Finding:
-        return self._audit.verify()
-
-    def note(
-        self,
-        identity: Identity,
-        thread_id: str | None,
-        events: Sequence[Noted],
-        *,
-        reply_id: str | None = None,
-        answers: str | None = None,
-    ) -> bool:
-        return self._audit.note(identity, thread_id, events, reply_id=reply_id, answers=answers)
-
-    def trace(self, identity: Identity, record_id: str) -> list[Touch]:
-        return self._audit.trace(identity, record_id)
-
-    def set_consent(self, identity: Identity, memory: Memory) -> None:
-        self._consents.set(identity, memory)
-
-    def consent(self, identity: Identity) -> Memory:
-        return self._consents.of(identity)
-
-    def prune_events(self, older_than: timedelta) -> int:
-        return self._retention.prune_events(older_than)
-
-    def run_out(self, identity: Identity, *, now: datetime) -> list[Record]:
-        return self._records.run_out(identity, now)
-
-    def expire_transcripts(self, identity: Identity, older_than: timedelta) -> int:
-        return self._retention.expire_transcripts(identity, older_than)
-
-    def erase(
-        self,
-        identity: Identity,
-        selection: Selection,
-        *,
-        reason: str,
-        with_source: bool = False,
-        threads: ThreadEraser | None = None,
-        dry_run: bool = False,
-        with_backups: bool = False,
-    ) -> ErasureReceipt:
-        return self._eraser.erase(
-            identity,
-            selection,
-            reason=reason,
-            with_source=with_source,
-            threads=threads,
-            dry_run=dry_run,
-            with_backups=with_backups,
-        )
-
-    # ----------------------------------------------------------------------------------------------------------- care
-
-    def handlers(self) -> Mapping[str, Callable[[Job], None]]:
-        """What runs the store's own jobs: `store.jobs.drain(store.handlers())`."""
-        return {"embed": self._reindexer.embed, "expire-transcripts": self._retention.expire_by_job}
-
-    def doctor(self) -> list[Finding]:
-        return self._doctor.findings()
-
-    def repair(self) -> list[Finding]:
-        return self._repair.run()
-
-    def rebuild(self) -> int:
-        return self._reindexer.rebuild()
-
-    def close(self) -> None:
-        self._sweeper.stop()
-        self._database.close()
-        self._search.forget()
-        self._rows.forget()
-
-    def __repr__(self) -> str:
-        return f"SqliteStore({self.path!r}, embedder={self._indexer.embedder_id!r})"

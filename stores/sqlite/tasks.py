@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import apsw
-
 from everthread.errors import Conflict, UsageError
 from everthread.stores.contract import Task, TaskStatus
+from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, aware
 from everthread.stores.record import new_id, now_utc
 from everthread.stores.sqlite import outbox
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.threads import bind_thread
 from everthread.stores.sqlite.times import micros, moment
 from everthread.stores.sqlite.values import as_blob, as_text, offset_of, zoned
@@ -55,7 +53,10 @@ WHERE tenant = :tenant AND user = :user AND (thread_id IS NULL OR thread_id = :t
   AND (told_in IS NULL OR told_in = :thread OR told_until <= :now)
 ORDER BY seq
 """
-TAKE = "UPDATE tasks SET told_in = ?1, told_until = ?2 WHERE id = ?3 AND (told_in IS NOT ?1 OR told_until IS NOT NULL)"
+TAKE = """
+UPDATE tasks SET told_in = ?1, told_until = ?2
+WHERE id = ?3 AND (told_in IS DISTINCT FROM ?1 OR told_until IS NOT NULL)
+"""
 CONFIRM = """
 UPDATE tasks SET told_until = NULL
 WHERE tenant = ?1 AND user = ?2 AND told_in = ?3 AND told_until IS NOT NULL AND id IN (SELECT value FROM json_each(?4))
@@ -235,7 +236,7 @@ class Tasks:
             return _existing(connection, identity, task_id)
 
 
-def erase_tasks_of(connection: apsw.Connection, identity: Identity, thread_id: str) -> int:
+def erase_tasks_of(connection: Connection, identity: Identity, thread_id: str) -> int:
     """Erase the tasks that were made in this thread, or whose notice was to go there; returns how many are gone."""
     connection.execute(
         "DELETE FROM tasks WHERE tenant = ?1 AND user = ?2 AND (thread_id = ?3 OR said_in = ?3)",
@@ -244,9 +245,7 @@ def erase_tasks_of(connection: apsw.Connection, identity: Identity, thread_id: s
     return int(connection.changes())
 
 
-def erase_tasks_said(
-    connection: apsw.Connection, identity: Identity, thread_id: str, message_ids: Sequence[str]
-) -> int:
+def erase_tasks_said(connection: Connection, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
     """Erase the tasks that one of these messages asked for; returns how many are gone."""
     connection.execute(
         "DELETE FROM tasks WHERE tenant = ?1 AND user = ?2 AND said_in = ?3 AND EXISTS ("
@@ -261,7 +260,7 @@ def _due(due_at: datetime | None) -> tuple[int | None, int | None]:
     return (None, None) if due_at is None else (micros(aware(due_at, "due_at")), offset_of(due_at))
 
 
-def _due_in(connection: apsw.Connection, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
+def _due_in(connection: Connection, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
     values = {"tenant": identity.tenant, "user": identity.user, "thread": thread_id, "now": micros(aware(now, "now"))}
     return [_task(row) for row in connection.execute(DUE, values).fetchall()]
 
@@ -271,20 +270,20 @@ def _still_open(task: Task, what: str) -> None:
         raise Conflict(f"task {task.id} is {task.status} and cannot {what}", winner=task.status)
 
 
-def _existing_ids(connection: apsw.Connection, identity: Identity, ids: Sequence[str]) -> str:
+def _existing_ids(connection: Connection, identity: Identity, ids: Sequence[str]) -> str:
     """The ids as a JSON array, each once; UsageError when one is no task of this user's."""
     known = [_existing(connection, identity, id).id for id in dict.fromkeys(ids)]
     return json.dumps(known)
 
 
-def _existing(connection: apsw.Connection, identity: Identity, task_id: str) -> Task:
+def _existing(connection: Connection, identity: Identity, task_id: str) -> Task:
     task = _find(connection, "tenant = ? AND user = ? AND id = ?", identity.tenant, identity.user, task_id)
     if task is None:
         raise UsageError(f"there is no task {task_id!r} of this user; `everthread tasks`, or tasks.of, lists them")
     return task
 
 
-def _find(connection: apsw.Connection, condition: str, *values: str) -> Task | None:
+def _find(connection: Connection, condition: str, *values: str) -> Task | None:
     """`condition` is one of the constants above, never input."""
     row = connection.execute(f"SELECT {COLUMNS} FROM tasks WHERE {condition}", values).fetchone()
     return None if row is None else _task(row)

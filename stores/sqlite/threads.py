@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-import apsw
-
 from everthread.errors import AccessDenied
+from everthread.stores.database import Connection
 from everthread.stores.identity import Identity, thread_name_check
 from everthread.stores.record import now_utc
 from everthread.stores.sqlite.times import micros
@@ -16,7 +15,7 @@ __all__ = ["Memory", "bind_thread", "owns_thread"]
 Memory = Literal["on", "read", "off"]
 
 
-def owns_thread(connection: apsw.Connection, identity: Identity, thread_id: str) -> bool:
+def owns_thread(connection: Connection, identity: Identity, thread_id: str) -> bool:
     """True for a thread of this user, False for one that nobody has used yet.
 
     Raises AccessDenied for anyone else's, in the same words for another user and another tenant (R294), and UsageError
@@ -32,7 +31,7 @@ def owns_thread(connection: apsw.Connection, identity: Identity, thread_id: str)
     return row is not None
 
 
-def bind_thread(connection: apsw.Connection, identity: Identity, thread_id: str, name: str | None = None) -> None:
+def bind_thread(connection: Connection, identity: Identity, thread_id: str, name: str | None = None) -> None:
     """Make the thread this user's if nobody has it, and give it `name` if there is one; raises as above."""
     if not owns_thread(connection, identity, thread_id):
         connection.execute(

@@ -13,18 +13,16 @@ import secrets
 from collections.abc import Iterable
 from datetime import datetime
 
-import apsw
-
+from everthread.stores.database import Connection, one
 from everthread.stores.identity import Identity, encode_label
 from everthread.stores.record import Record
-from everthread.stores.sqlite.database import one
 from everthread.stores.sqlite.times import micros
 from everthread.stores.text import normalise
 
 __all__ = ["bury", "bury_messages", "is_buried", "key_of", "rests_on_buried", "was_message_buried"]
 
 
-def bury(connection: apsw.Connection, tenant: str, record: Record, *, author: str, at: datetime) -> None:
+def bury(connection: Connection, tenant: str, record: Record, *, author: str, at: datetime) -> None:
     """Leave the marks of a record that is being erased: in its scope, and for its author in every scope; and those of
     the messages that it rests on."""
     key = _key_made(connection)
@@ -32,53 +30,51 @@ def bury(connection: apsw.Connection, tenant: str, record: Record, *, author: st
 
 
 def bury_messages(
-    connection: apsw.Connection, owner: Identity, thread_id: str, message_ids: Iterable[str], *, at: datetime
+    connection: Connection, owner: Identity, thread_id: str, message_ids: Iterable[str], *, at: datetime
 ) -> None:
     """Leave the marks of messages that are being erased: nothing is learnt from them again."""
     key = _key_made(connection)
     _leave(connection, {_message_mark(key, owner.tenant, owner.user, thread_id, id) for id in message_ids}, at)
 
 
-def is_buried(connection: apsw.Connection, key: bytes | None, tenant: str, record: Record, *, author: str) -> bool:
+def is_buried(connection: Connection, key: bytes | None, tenant: str, record: Record, *, author: str) -> bool:
     """Whether what the record says was erased before, from its scope or by this author."""
     return key is not None and _any(connection, _marks(key, tenant, record, author))
 
 
-def rests_on_buried(
-    connection: apsw.Connection, key: bytes | None, tenant: str, record: Record, *, author: str
-) -> bool:
+def rests_on_buried(connection: Connection, key: bytes | None, tenant: str, record: Record, *, author: str) -> bool:
     """Whether the record rests on a message from which something was erased, or that was erased itself."""
     return key is not None and _any(connection, _source_marks(key, tenant, record, author))
 
 
 def was_message_buried(
-    connection: apsw.Connection, key: bytes | None, owner: Identity, thread_id: str, message_id: str
+    connection: Connection, key: bytes | None, owner: Identity, thread_id: str, message_id: str
 ) -> bool:
     """Whether a message of this user was erased, or something that had been learnt from it."""
     return key is not None and _any(connection, [_message_mark(key, owner.tenant, owner.user, thread_id, message_id)])
 
 
-def _any(connection: apsw.Connection, marks: Iterable[bytes]) -> bool:
+def _any(connection: Connection, marks: Iterable[bytes]) -> bool:
     return any(one(connection, "SELECT 1 FROM tombstones WHERE mark = ?", mark) for mark in marks)
 
 
-def _leave(connection: apsw.Connection, marks: Iterable[bytes], at: datetime) -> None:
+def _leave(connection: Connection, marks: Iterable[bytes], at: datetime) -> None:
     connection.executemany(
         "INSERT INTO tombstones (mark, at) VALUES (?, ?) ON CONFLICT DO NOTHING", [(mark, micros(at)) for mark in marks]
     )
 
 
-def _key_made(connection: apsw.Connection) -> bytes:
+def _key_made(connection: Connection) -> bytes:
     key = key_of(connection)
     if key is None:
         key = secrets.token_bytes(32)
-        connection.execute("INSERT INTO meta (name, value) VALUES ('tombstone_key', ?)", (key,))
+        connection.keep("tombstone_key", key)
     return key
 
 
-def key_of(connection: apsw.Connection) -> bytes | None:
+def key_of(connection: Connection) -> bytes | None:
     """The key of this store's marks; None while nothing was erased."""
-    key: bytes | None = one(connection, "SELECT value FROM meta WHERE name = 'tombstone_key'")
+    key: bytes | None = connection.kept("tombstone_key")
     return key
 
 

@@ -7,15 +7,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import apsw
-
 from everthread.errors import AccessDenied, UsageError
 from everthread.stores.contract import ThreadInfo
+from everthread.stores.database import EVERY, Connection, Database, Rows, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, now_utc
 from everthread.stores.scoring import Document
 from everthread.stores.sqlite.artifacts import erase_artifacts_of
-from everthread.stores.sqlite.database import Database, Rows, one
 from everthread.stores.sqlite.inbox import erase_inputs
 from everthread.stores.sqlite.indexing import Indexer, order_vectors
 from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space
@@ -42,7 +40,10 @@ ON CONFLICT (thread_id, message_id) DO NOTHING RETURNING seq
 """
 KNOWN = "SELECT message_id FROM messages WHERE thread_id = ? AND message_id IN (SELECT value FROM json_each(?))"
 READ = f"SELECT {COLUMNS} FROM messages WHERE thread_id = ? AND erased_at IS NULL AND seq > ? ORDER BY seq LIMIT ?"
-LOOKUP = f"SELECT seq, {COLUMNS} FROM messages WHERE erased_at IS NULL AND seq IN (SELECT value FROM json_each(?))"
+LOOKUP = f"""
+SELECT seq, {COLUMNS} FROM messages
+WHERE erased_at IS NULL AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))
+"""
 ALL = f"""
 SELECT seq, tenant, user, {COLUMNS} FROM messages JOIN threads USING (thread_id)
 WHERE messages.erased_at IS NULL AND seq > ? ORDER BY seq LIMIT ?
@@ -188,7 +189,7 @@ class Transcripts:
             if not owns_thread(connection, identity, thread_id):
                 return []
             start = 0 if after is None else _number_of(connection, thread_id, after)
-            rows = connection.execute(READ, (thread_id, start, -1 if limit is None else limit)).fetchall()
+            rows = connection.execute(READ, (thread_id, start, EVERY if limit is None else limit)).fetchall()
         return [_from_row(row) for row in rows]
 
     # -------------------------------------------------------------------------------------------------------- erasure
@@ -248,7 +249,7 @@ class Transcripts:
         return evidence
 
     def _erase(
-        self, connection: apsw.Connection, identity: Identity, thread_id: str, message_ids: str | None
+        self, connection: Connection, identity: Identity, thread_id: str, message_ids: str | None
     ) -> tuple[int, int]:
         """(messages, index rows) that are gone; `message_ids` is a JSON array, None for all."""
         numbers = connection.execute(ERASE, (micros(now_utc()), thread_id, message_ids)).fetchall()
@@ -257,7 +258,7 @@ class Transcripts:
 
     # ---------------------------------------------------------------------------------------------------------- index
 
-    def lookup(self, connection: apsw.Connection, keys: Sequence[str]) -> list[Evidence | None]:
+    def lookup(self, connection: Connection, keys: Sequence[str]) -> list[Evidence | None]:
         """The messages behind ids of the search index, in that order; None for one that is gone.
 
         It asks for no identity: the ids come from that identity's own space of the index.
@@ -265,7 +266,7 @@ class Transcripts:
         found = {seq: _from_row(row) for seq, *row in connection.execute(LOOKUP, (_numbers(keys),))}
         return [found.get(int(key)) for key in keys]
 
-    def documents(self, connection: apsw.Connection, keys: Sequence[str]) -> list[Document]:
+    def documents(self, connection: Connection, keys: Sequence[str]) -> list[Document]:
         """What to index for these ids, in that order; those that are gone are left out."""
         found = {seq: _from_row(row) for seq, *row in connection.execute(LOOKUP, (_numbers(keys),))}
         return [_document(key, found[int(key)]) for key in keys if int(key) in found]
@@ -340,7 +341,7 @@ def _numbers(keys: Sequence[str]) -> str:
     return json.dumps([int(key) for key in keys])
 
 
-def _number_of(connection: apsw.Connection, thread_id: str, message_id: str) -> int:
+def _number_of(connection: Connection, thread_id: str, message_id: str) -> int:
     sql = "SELECT seq FROM messages WHERE thread_id = ? AND message_id = ?"
     number: int | None = one(connection, sql, thread_id, message_id)
     if number is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,13 +10,11 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Any, Literal
 
-import apsw
-
 from everthread.errors import UsageError
 from everthread.stores.bound import private_root
+from everthread.stores.database import Connection, Database, Taken
 from everthread.stores.identity import Identity
 from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.database import Database, one
 from everthread.stores.sqlite.restoring import Restoring
 from everthread.stores.transfer import COUNTERS, Mark, Outcome, Part, Row
 
@@ -25,12 +22,14 @@ __all__ = ["DERIVED", "IN_PART", "NOBODYS", "Dump", "Transfer"]
 
 DERIVED = frozenset({"search", "search_versions", "embedders"})
 """Tables that are built anew from the others."""
-PARENTS = ("meta", "threads", "records", "artifacts", "items")
+PARENTS = ("threads", "records", "artifacts", "items")
 """Tables that others refer to; they come first."""
 LOG = ("audit", "audit_records")
 """Tables that grow by every act; they come last."""
-KEPT = {"meta": "name NOT IN ('embedder', 'unfinished_copy')", "jobs": "kind <> 'embed'"}
+KEPT = {"jobs": "kind <> 'embed'"}
 """What of a table is not derived, where that is not all of it."""
+OWN = ("embedder", "unfinished_copy")
+"""What a store keeps about itself and is not copied."""
 COUNTED = ("messages", "outbox")
 """Tables whose numbers are given out once and for all: messages are ordered by them, events are read by them."""
 
@@ -77,7 +76,7 @@ NOBODYS = frozenset({"meta", "relations", "audit", "audit_records", "outbox", "t
 class Dump:
     """One state of a file; see `transfer.Snapshot`."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def dump(self, part: Part | None = None) -> Iterator[Row]:
@@ -85,15 +84,15 @@ class Dump:
         return self._whole() if part is None else self._part(part)
 
     def _whole(self) -> Iterator[Row]:
-        for table, is_rowid in _tables(self._connection):
-            columns = _columns(self._connection, table)
-            order = "rowid" if is_rowid else _key(self._connection, table)
-            kept = KEPT.get(table, "true")
-            sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {kept} ORDER BY {order}"
+        for name, value in self._connection.all_kept():
+            if name not in OWN:
+                yield Row("meta", {"name": name, "value": value})
+        for table, order in _tables(self._connection).items():
+            columns = self._connection.columns(table)
+            sql = f"SELECT {', '.join(columns)} FROM {table} WHERE {KEPT.get(table, 'true')} ORDER BY {order}"
             for values in self._connection.execute(sql):
                 yield Row(table, dict(zip(columns, values, strict=True)))
-        counters = "SELECT name, seq FROM sqlite_sequence WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
-        for name, last in self._connection.execute(counters, (json.dumps(COUNTED),)):
+        for name, last in self._connection.last_numbers(COUNTED):
             yield Row(COUNTERS, {"name": name, "last": last})
 
     def _part(self, part: Part) -> Iterator[Row]:
@@ -125,7 +124,7 @@ class Dump:
             yield from self._select("revisions", REVISIONS, (row.values["id"],))
 
     def _select(self, table: str, sql: str, values: Any) -> Iterator[Row]:
-        columns = _columns(self._connection, table)
+        columns = self._connection.columns(table)
         # a cursor of its own each: several are read at once
         for found in self._connection.execute(sql.format(columns=", ".join(columns)), values):
             yield Row(table, dict(zip(columns, found, strict=True)))
@@ -146,15 +145,15 @@ class Transfer:
     def key(self) -> bytes:
         """See `transfer.Transfer.key`."""
         with self._database.read() as connection:
-            key: bytes | None = one(connection, KEY)
+            key: bytes | None = connection.kept(KEY)
         if key is not None:
             return key
         with self._database.write() as connection:
-            connection.execute(
-                "INSERT INTO meta (name, value) VALUES ('store_key', ?) ON CONFLICT DO NOTHING",
-                (secrets.token_bytes(32),),
-            )
-            return bytes(one(connection, KEY))
+            key = connection.kept(KEY)  # another process may have been first
+            if key is None:
+                key = secrets.token_bytes(32)
+                connection.keep(KEY, key)
+            return key
 
     @contextmanager
     def snapshot(self) -> Iterator[Dump]:
@@ -172,23 +171,20 @@ class Transfer:
         with self._database.write() as connection:
             for table, group in groupby(rows, key=lambda row: row.table):
                 _insert(connection, table, [row.values for row in group])
-            connection.execute(
-                "INSERT OR REPLACE INTO meta (name, value) VALUES ('unfinished_copy', ?)", (mark.model_dump_json(),)
-            )
+            connection.keep(UNFINISHED, mark.model_dump_json())
 
     def clear(self) -> None:
         """See `transfer.Transfer.clear`."""
         with self._database.write() as connection:
             if _mark(connection) is None:
                 raise UsageError("this store holds no unfinished copy; what it holds is erased with `erase`")
-            tables = [table for table, _ in _tables(connection)]
-            for table in (*reversed(tables), *DERIVED):
+            for table in (*reversed(_tables(connection)), *DERIVED, "meta"):
                 connection.execute(f"DELETE FROM {table}")
 
     def finish(self) -> None:
         """See `transfer.Transfer.finish`."""
         with self._database.write() as connection:
-            connection.execute("DELETE FROM meta WHERE name = 'unfinished_copy'")
+            connection.execute("DELETE FROM meta WHERE name = ?", (UNFINISHED,))
 
     def restore(self, identity: Identity, entries: Sequence[Sequence[Row]], *, dry_run: bool = False) -> list[Outcome]:
         """See `transfer.Transfer.restore`."""
@@ -200,50 +196,34 @@ class Transfer:
             audit.append(connection, identity, action, detail, at=self._clock())
 
 
-KEY = "SELECT value FROM meta WHERE name = 'store_key'"
+KEY = "store_key"
+UNFINISHED = "unfinished_copy"
 
 
-def _mark(connection: apsw.Connection) -> Mark | None:
-    found = one(connection, "SELECT value FROM meta WHERE name = 'unfinished_copy'")
+def _mark(connection: Connection) -> Mark | None:
+    found = connection.kept(UNFINISHED)
     return None if found is None else Mark.model_validate_json(found)
 
 
-def _tables(connection: apsw.Connection) -> list[tuple[str, bool]]:
-    """(table, whether it has a rowid) of what is not derived: a table before those that refer to it, the log last. A
+def _tables(connection: Connection) -> dict[str, str]:
+    """What is not derived, each with the order of its rows: a table before those that refer to it, the log last. A
     table of a newer version is among them without being named here."""
-    found = connection.execute("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
-    known = {str(name): not without for name, without in found if not str(name).startswith("sqlite_")}
-    middle = sorted(known.keys() - DERIVED - set(PARENTS) - set(LOG))
-    return [(table, known[table]) for table in (*PARENTS, *middle, *LOG) if table in known]
+    known = connection.tables()
+    middle = sorted(known.keys() - DERIVED - {"meta", *PARENTS, *LOG})
+    return {table: known[table] for table in (*PARENTS, *middle, *LOG) if table in known}
 
 
-def _columns(connection: apsw.Connection, table: str) -> list[str]:
-    """The columns of a table, without those that are computed."""
-    return [str(name) for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-
-
-def _key(connection: apsw.Connection, table: str) -> str:
-    """The columns of the primary key, in its order."""
-    found = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk ORDER BY pk", (table,))
-    return ", ".join(str(name) for (name,) in found)
-
-
-def _insert(connection: apsw.Connection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _insert(connection: Connection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add rows as they are; names come from another store, so they are looked for among our own first."""
     if table == COUNTERS:
         for row in rows:
-            connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (row["name"],))
-            connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (row["name"], row["last"]))
+            connection.go_on_after(str(row["name"]), int(row["last"]))
         return
-    columns = _columns(connection, table)
-    if table not in [known for known, _ in _tables(connection)] or not set(rows[0]) <= set(columns):
+    columns = ["name", "value"] if table == "meta" else connection.columns(table)
+    if table not in ("meta", *_tables(connection)) or not set(rows[0]) <= set(columns):
         raise UsageError(f"table {table} of the source is not known here as it is there; upgrade everthread")
     names = [name for name in columns if name in rows[0]]
-    marks = ", ".join("?" * len(names))
     try:
-        connection.executemany(
-            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})",
-            [tuple(row[name] for name in names) for row in rows],
-        )
-    except apsw.ConstraintError as error:
+        connection.insert(table, names, [tuple(row[name] for name in names) for row in rows])
+    except Taken as error:
         raise UsageError(f"the target holds other memory in {table}; copy into an empty store") from error

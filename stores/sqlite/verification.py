@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from everthread.errors import StoreError
+from everthread.stores.database import Database
 from everthread.stores.identity import Identity
-from everthread.stores.sqlite.database import Database
 from everthread.stores.traces import Traces
 
 __all__ = ["Verifier"]
@@ -44,14 +44,14 @@ class Verifier:
         try:
             self._database.scrub()
         except StoreError as error:
-            return [f"the file's free pages: {error}; run erase again"]
+            return [f"what the database has left over: {error}; run erase again"]
         traces = Traces(words)
         found = {(place, _is_own(identity, tenant, user)) for place, tenant, user in self._in_tables(traces)}
         kept = [f"the same words in {place} that were not selected" for place, own in sorted(found) if own]
         if not found:
             kept = [
                 f"the bytes in {path.name}: another process may still be reading the old state; run erase again"
-                for path in _files_of(self._database.path)
+                for path in self._database.files()
                 if traces.in_file(path)
             ]
         return kept
@@ -92,8 +92,3 @@ def _batches(rows: Iterator[tuple[Any, Any, bytes]]) -> Iterator[list[tuple[Any,
 def _is_own(identity: Identity, tenant: str | None, user: str | None) -> bool:
     """Whether a row is this identity's, or nobody's; an admin acts for the whole tenant."""
     return tenant is None or (tenant == identity.tenant and (user == identity.user or "admin" in identity.roles))
-
-
-def _files_of(path: str) -> Iterator[Path]:
-    if path != ":memory:":
-        yield from (found for suffix in ("", "-wal", "-shm") if (found := Path(path + suffix)).exists())

@@ -138,10 +138,10 @@ def test_an_older_log_can_be_asked_after_the_migration(tmp_path: Path, ana: Iden
     old_file(file, 8)
     last = b""
     with closing(apsw.Connection(str(file))) as connection:
-        for action, detail in rows:
+        for seq, (action, detail) in enumerate(rows, start=1):
             row = (1, "acme", "ana", action, json.dumps(detail, sort_keys=True))
             last = audit.link(last, row)
-            connection.execute(audit.APPEND, (*row, last))
+            connection.execute(audit.APPEND, (seq, *row, last))
     with SqliteStore(file, embedder="none") as store:
         assert store.verify_audit() == Finding(check="audit", ok=True, detail="chain of 3 entries verified")
         assert [entry.seq for entry in store.audit(ana, record_id="mem_1")] == [1, 3]

@@ -1,0 +1,121 @@
+"""What the tables need of a database, whichever it is: transactions, and connections that speak SQL.
+
+The SQL of a store is written once, in the part of the language that SQLite and PostgreSQL share, with the functions
+for JSON that SQLite has (the migrations of PostgreSQL define them there) and its marks for values: `?`, `?1`, `:name`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+__all__ = ["EVERY", "Connection", "Cursor", "Database", "Kept", "Rows", "Taken", "one"]
+
+EVERY = 2**63 - 1
+"""A limit that is none."""
+
+Rows = list[tuple[Any, ...]]
+Kept = str | int | bytes
+"""What a store keeps about itself under a name."""
+
+
+class Taken(Exception):
+    """A row's key is there already. Raised by `Connection.insert` alone."""
+
+
+class Cursor(Protocol):
+    """The rows of a statement; none of one that has none."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def fetchone(self) -> Any:
+        """The next row; None when there is none."""
+
+    def fetchall(self) -> list[Any]:
+        """The rows that are left."""
+
+    def getdescription(self) -> Any:
+        """A tuple for each column, its name first."""
+
+
+class Connection(Protocol):
+    """A connection, inside of a transaction."""
+
+    def execute(self, sql: str, values: Any = None, /) -> Cursor:
+        """Run one statement; `values` is a sequence for `?`, a mapping for `:name`."""
+
+    def executemany(self, sql: str, values: Iterable[Any], /) -> object:
+        """Run one statement for each of the values."""
+
+    def changes(self) -> int:
+        """How many rows the last statement has changed."""
+
+    def total_changes(self) -> int:
+        """How many rows were changed on this connection."""
+
+    def kept(self, name: str) -> Any:
+        """What the store keeps about itself under this name; None for nothing."""
+
+    def keep(self, name: str, value: Kept) -> None:
+        """Keep it, in place of what was kept."""
+
+    def all_kept(self) -> list[tuple[str, Kept]]:
+        """Every name with what is kept under it, by name."""
+
+    def tables(self) -> dict[str, str]:
+        """Each table, and the columns by which its rows are ordered the same each time."""
+
+    def columns(self, table: str) -> list[str]:
+        """The columns of a table, without those that are computed."""
+
+    def insert(self, table: str, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows as they are. Raises Taken when the key of one is there."""
+
+    def last_numbers(self, tables: Sequence[str]) -> list[tuple[str, int]]:
+        """Which number each of these tables gave out last, if any; by table."""
+
+    def go_on_after(self, table: str, number: int) -> None:
+        """Let a table give out the numbers after this one."""
+
+
+class Database(Protocol):
+    """Where the tables are. `read()` gives a connection of this thread, `write()` a transaction, one at a time."""
+
+    @property
+    def path(self) -> str:
+        """What it is called in messages; holds no password."""
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """A connection to read with; everything read inside one `with` is one consistent state."""
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it."""
+
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        """A connection of its own to one consistent state, to be read at length."""
+
+    def scrub(self) -> None:
+        """Leave nothing of what was deleted where this database can see to it; StoreError when it cannot now."""
+
+    def files(self) -> list[Path]:
+        """The files that are searched for what was erased; none where they are the server's own."""
+
+    def backups(self) -> list[Path]:
+        """The copies that were made before migrations, the oldest version first."""
+
+    def about(self, connection: Connection) -> str:
+        """The versions of its schema and of what runs it, and which copies there are."""
+
+    def damage(self, connection: Connection) -> list[str]:
+        """What is not sound, by the database's own check; empty when all is."""
+
+    def close(self) -> None:
+        """Release files or connections. Closing twice is allowed."""
+
+
+def one(connection: Connection, sql: str, *values: Any) -> Any:
+    """The single value of a query's first row; None when it has no row."""
+    row = connection.execute(sql, values).fetchone()
+    return row[0] if row is not None else None
