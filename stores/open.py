@@ -20,12 +20,30 @@ MEMORY_FILE = "memory.db"
 def open_store(url: str | Path, *, embedder: str | Embeddings | Embedder | None = None, **options: Any) -> MemoryStore:
     """The store at `url`: "sqlite:DIR" keeps `memory.db` in that directory, "sqlite::memory:" nothing at all.
 
+    "postgresql://user@host/database" keeps it in a schema of that database, which `?schema=NAME` names ("everthread").
     A plain path is a directory too, or the file itself when it ends in ".db". `embedder` and the other options are
-    those of the backend (see `SqliteStore`). Raises UsageError for another scheme, StoreError when it cannot be opened.
+    those of the backend (see `SqliteStore`, `PostgresStore`).
+
+    Raises UsageError for another scheme, StoreError when it cannot be opened.
     """
+    if is_postgres(url):
+        return _postgres_store(str(url), embedder=embedder, **options)
     from everthread.stores.sqlite.store import SqliteStore
 
     return SqliteStore(sqlite_path(url, MEMORY_FILE), embedder=embedder, **options)
+
+
+def is_postgres(url: str | Path) -> bool:
+    """Whether a URL names a PostgreSQL database."""
+    return str(url).startswith(("postgresql://", "postgres://"))
+
+
+def _postgres_store(url: str, **options: Any) -> MemoryStore:
+    try:
+        from everthread.stores.postgres.store import PostgresStore
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed; pip install 'everthread[postgres]'") from error
+    return PostgresStore(url, **options)
 
 
 def sqlite_path(url: str | Path, name: str) -> str:
@@ -35,7 +53,9 @@ def sqlite_path(url: str | Path, name: str) -> str:
     if scheme == "sqlite":
         text = rest.removeprefix("//")
     elif colon and len(scheme) > 1 and scheme.isidentifier():
-        raise UsageError(f"no backend for {scheme!r}; supported: sqlite:DIR, sqlite::memory:, or a path")
+        raise UsageError(
+            f"no backend for {scheme!r}; supported: sqlite:DIR, sqlite::memory:, postgresql://..., or a path"
+        )
     if not text.strip():
         raise UsageError("the store's URL names no directory; write sqlite:./data")
     if text == ":memory:" or text.endswith(".db"):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
+from support.postgres import PostgresStores
 
 from everthread.stores import MemoryStore, open_store
 
@@ -29,15 +30,25 @@ class Backend(NamedTuple):
     """Every byte that it keeps, as it lies on the disk."""
 
 
-BACKENDS: dict[str, Backend] = {
-    "sqlite": Backend(url=lambda home: f"sqlite:{home}", stored=files_under),
+def sqlite_backend(request: pytest.FixtureRequest) -> Backend:
+    return Backend(url=lambda home: f"sqlite:{home}", stored=files_under)
+
+
+def postgres_backend(request: pytest.FixtureRequest) -> Backend:
+    stores: PostgresStores = request.getfixturevalue("postgres_stores")
+    return Backend(url=stores.url, stored=stores.stored)
+
+
+BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
+    "sqlite": sqlite_backend,
+    "postgres": postgres_backend,
 }
 """One line a backend; nothing else in this folder knows them apart."""
 
 
 @pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> Backend:
-    return BACKENDS[request.param]
+    return BACKENDS[request.param](request)
 
 
 @pytest.fixture
@@ -98,6 +109,6 @@ def open_plain(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenP
     if request.param == "in_memory":
         yield InMemoryStore
         return
-    url = BACKENDS[request.param].url(tmp_path / "home")
+    url = BACKENDS[request.param](request).url(tmp_path / "home")
     with ExitStack() as opened:
         yield lambda **options: opened.enter_context(open_store(url, embedder="none", **options))

@@ -1,0 +1,158 @@
+"""A connection to PostgreSQL, as the tables ask for it (`stores/database.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import psycopg
+
+from everthread.stores.database import Kept, Taken
+from everthread.stores.postgres.statements import translate
+
+__all__ = ["Connection", "Cursor"]
+
+OURS = "migrations"
+"""The table that says which schema this is; no part of the memory."""
+TABLES = """
+SELECT pg_class.relname, string_agg(quote_ident(attname), ', ' ORDER BY array_position(conkey, attnum))
+FROM pg_class JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'p'
+JOIN pg_attribute ON attrelid = pg_class.oid AND attnum = ANY (conkey)
+WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+GROUP BY pg_class.relname
+"""
+COLUMNS = """
+SELECT attname, attidentity = 'd' FROM pg_attribute
+WHERE attrelid = to_regclass(quote_ident(%s)) AND attnum > 0 AND NOT attisdropped
+    AND attgenerated = '' AND attidentity <> 'a'
+ORDER BY attnum
+"""
+SEQUENCE = "pg_get_serial_sequence(quote_ident(%s), %s)"
+FETCH = 500
+"""Rows that are fetched at once of what is read at length."""
+
+
+class Cursor:
+    """The rows of one statement."""
+
+    def __init__(self, cursor: psycopg.Cursor[Any] | psycopg.ServerCursor[Any]) -> None:
+        self._cursor = cursor
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._cursor) if self._cursor.description else iter(())
+
+    def fetchone(self) -> Any:
+        return self._cursor.fetchone() if self._cursor.description else None
+
+    def fetchall(self) -> list[Any]:
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def getdescription(self) -> Any:
+        return tuple((column.name,) for column in self._cursor.description or ())
+
+
+class Connection:
+    """See `stores.database.Connection`. `streams`: rows are fetched as they are read, not all at once."""
+
+    def __init__(self, raw: psycopg.Connection[Any], *, streams: bool = False) -> None:
+        self.raw = raw
+        self._names = count() if streams else None
+        self._changed = 0
+        self._total = 0
+
+    def execute(self, sql: str, values: Any = None, /) -> Cursor:
+        told = translate(sql)
+        if self._names is not None:
+            reading = self.raw.cursor(f"reading_{next(self._names)}")
+            reading.itersize = FETCH
+            return Cursor(reading.execute(told.encode(), _values(told, values)))
+        cursor = self.raw.execute(told.encode(), _values(told, values))
+        self._count(cursor.rowcount)
+        return Cursor(cursor)
+
+    def executemany(self, sql: str, values: Iterable[Any], /) -> None:
+        told = translate(sql)
+        listed = [_values(told, each) for each in values]
+        if listed:
+            with self.raw.cursor() as cursor:
+                cursor.executemany(told.encode(), listed)
+                self._count(cursor.rowcount)
+
+    def _count(self, changed: int) -> None:
+        self._changed = max(changed, 0)
+        self._total += self._changed
+
+    def changes(self) -> int:
+        return self._changed
+
+    def total_changes(self) -> int:
+        return self._total
+
+    def kept(self, name: str) -> Any:
+        row = self.execute("SELECT value, number, bytes FROM meta WHERE name = ?", (name,)).fetchone()
+        return None if row is None else _of_three(row)
+
+    def keep(self, name: str, value: Kept) -> None:
+        self.execute(
+            "INSERT INTO meta (name, value, number, bytes) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
+            "value = excluded.value, number = excluded.number, bytes = excluded.bytes",
+            (name, *_as_three(value)),
+        )
+
+    def all_kept(self) -> list[tuple[str, Kept]]:
+        found = self.execute("SELECT name, value, number, bytes FROM meta ORDER BY name").fetchall()
+        return [(name, _of_three(row)) for name, *row in found]
+
+    def tables(self) -> dict[str, str]:
+        return {table: key for table, key in self.raw.execute(TABLES) if table != OURS}
+
+    def columns(self, table: str) -> list[str]:
+        return [name for name, _ in self.raw.execute(COLUMNS, (table,))]
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        numbered = [name for name, is_numbered in self.raw.execute(COLUMNS, (table,)) if is_numbered]
+        try:
+            if table == "meta":
+                rows = [(name, *_as_three(value)) for name, value in rows]
+                columns = ("name", "value", "number", "bytes")
+            marks = ", ".join("?" * len(columns))
+            self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+        except psycopg.errors.UniqueViolation as error:
+            raise Taken(table) from error
+        for name in set(numbered) & set(columns):
+            highest = max(row[columns.index(name)] for row in rows)
+            self.go_on_after(table, max(highest, self._last(table, name) or 0), column=name)
+
+    def last_numbers(self, tables: Sequence[str]) -> list[tuple[str, int]]:
+        found = [(table, self._last(table, "seq")) for table in sorted(tables)]
+        return [(table, last) for table, last in found if last is not None]
+
+    def _last(self, table: str, column: str) -> int | None:
+        row = self.raw.execute(f"SELECT pg_sequence_last_value({SEQUENCE}::regclass)".encode(), (table, column))
+        ((last,),) = row.fetchall()
+        return None if last is None else int(last)
+
+    def go_on_after(self, table: str, number: int, *, column: str = "seq") -> None:
+        self.raw.execute(f"SELECT setval({SEQUENCE}, %s)".encode(), (table, column, number))
+
+
+def _values(sql: str, values: Any) -> Any:
+    """Values as psycopg takes them: a sequence for `%s`, a mapping for names; `?1` is read by the name `p1`."""
+    if values is None or isinstance(values, Mapping):
+        return values or ()
+    if "%(p" in sql:
+        return {f"p{number}": value for number, value in enumerate(values, start=1)}
+    return tuple(values)
+
+
+def _as_three(value: Kept) -> tuple[str | None, int | None, bytes | None]:
+    return (
+        value if isinstance(value, str) else None,
+        value if isinstance(value, int) else None,
+        value if isinstance(value, bytes) else None,
+    )
+
+
+def _of_three(row: Sequence[Any]) -> Any:
+    return next(value for value in row if value is not None)

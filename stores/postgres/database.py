@@ -1,0 +1,307 @@
+"""One schema of a PostgreSQL database: a pool of connections, one writer at a time, numbered migrations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import psycopg
+from psycopg import conninfo, errors, sql
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from everthread.errors import StoreError, UsageError
+from everthread.stores.database import Connection as AnyConnection
+from everthread.stores.database import one
+from everthread.stores.postgres.connection import OURS, Connection
+
+__all__ = ["SCHEMA", "Database", "migrations", "translated", "without_schema"]
+
+SCHEMA = "everthread"
+"""The schema that holds a store when none is named."""
+OLDEST = 160000
+"""PostgreSQL 16: the first whose `IS JSON` the migrations use."""
+WRITING, MIGRATING = 0x65767468, 0x6576746D
+"""Keys of advisory locks, each together with the schema: a store has one writer, and is migrated once."""
+LOCK = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
+
+HELD_UP = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%s::xid)
+"""
+"""Sessions that still see the state before a transaction."""
+
+
+class Database:
+    """A store's schema. `read()` gives a connection of this thread, `write()` a transaction; a schema has one at
+    a time, among all processes, as a SQLite file has.
+
+    The schema is made when it is not there, and migrated when it is older. Raises StoreError when the server cannot be
+    reached or refuses, and UsageError when the schema is something else's, or of a newer version.
+    """
+
+    def __init__(self, url: str, *, schema: str | None = None, pool_size: int = 10, timeout: float = 30.0) -> None:
+        url, named = without_schema(url)
+        self.schema = schema or named or SCHEMA
+        self._url = url
+        self._local = threading.local()
+        self._snapshots: list[psycopg.Connection[Any]] = []
+        self._closed = False
+        self.path = self.schema
+        with translated(self.path):
+            self.path = _called(url, self.schema)
+            with self._connected() as connection:
+                self._migrate(connection)
+            self._pool = ConnectionPool(
+                url,
+                kwargs={"autocommit": True},
+                configure=self._configure,
+                min_size=0,
+                max_size=pool_size,
+                timeout=timeout,
+                open=True,
+                name=f"everthread {self.schema}",
+            )
+
+    def _configure(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute("SET client_encoding = 'UTF8'")
+        connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(self.schema)))
+
+    @contextmanager
+    def _connected(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection that is not the pool's."""
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            self._configure(connection)
+            yield connection
+
+    # -------------------------------------------------------------------------------------------------------- schema
+
+    def _migrate(self, connection: psycopg.Connection[Any]) -> None:
+        """Run the numbered scripts that this schema has not seen. Several processes may start at once."""
+        if connection.info.server_version < OLDEST:
+            raise StoreError(f"PostgreSQL {connection.info.server_version // 10000} is too old; everthread needs 16")
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise StoreError(f"{self.path}: its encoding is {encoding}; make one with ENCODING 'UTF8'")
+        newest = max(migrations())
+        if self._version(connection) == newest:
+            return
+        with connection.transaction():
+            connection.execute(LOCK, (MIGRATING, self.schema))
+            version = self._version(connection)
+            if version > newest:
+                raise UsageError(
+                    f"{self.path} was written by a newer everthread (schema {version}); upgrade everthread"
+                )
+            if version == 0:
+                self._make(connection)
+            for number, script in migrations().items():
+                if number > version:
+                    connection.execute(script.encode())
+                    connection.execute("INSERT INTO migrations (number) VALUES (%s)", (number,))
+
+    def _version(self, connection: psycopg.Connection[Any]) -> int:
+        """The newest migration that was run; 0 for none."""
+        ((there,),) = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchall()
+        if not there:
+            return 0
+        ((version,),) = connection.execute("SELECT coalesce(max(number), 0) FROM migrations").fetchall()
+        return int(version)
+
+    def _make(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.schema)))
+        ((others,),) = connection.execute(
+            "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
+        ).fetchall()
+        if others:
+            raise UsageError(f"{self.path} holds tables of another program; name a schema of its own: ?schema=memory")
+        connection.execute(
+            f"CREATE TABLE {OURS} (number int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())".encode()
+        )
+
+    def about(self, connection: AnyConnection) -> str:
+        """The versions of the schema and of PostgreSQL."""
+        schema, server = one(connection, "SELECT max(number) FROM migrations"), one(connection, "SHOW server_version")
+        return f"schema {schema}, PostgreSQL {server}"
+
+    def damage(self, connection: AnyConnection) -> list[str]:
+        """Nothing: whether its files are sound is the server's to check (`data_checksums`, `pg_amcheck`)."""
+        return []
+
+    # ----------------------------------------------------------------------------------------------- reads and writes
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection to read with; everything read inside one `with` is one consistent state."""
+        with translated(self.path):
+            using = getattr(self._local, "connection", None)
+            if using is not None:
+                yield using
+                return
+            with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+                yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it."""
+        with translated(self.path):
+            using = getattr(self._local, "connection", None)
+            if using is not None and self._local.writes:
+                yield using
+                return
+            # What follows the lock sees what the writer before has committed.
+            with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True) as connection:
+                connection.raw.execute(LOCK, (WRITING, self.schema))
+                yield connection
+
+    @contextmanager
+    def _begun(self, begin: str, *, writes: bool = False) -> Iterator[Connection]:
+        """A connection of the pool with a transaction begun, for this thread; committed at the end if it `writes`."""
+        if self._closed:
+            raise UsageError(f"{self.path} is closed; open the store again")
+        raw = self._taken(begin)
+        before = getattr(self._local, "connection", None), getattr(self._local, "writes", False)
+        self._local.connection, self._local.writes = connection, _ = Connection(raw), writes
+        try:
+            yield connection
+            raw.execute("COMMIT" if writes else "ROLLBACK")
+        except BaseException:
+            _roll_back(raw)
+            raise
+        finally:
+            self._local.connection, self._local.writes = before
+            self._pool.putconn(raw)
+
+    def _taken(self, begin: str) -> psycopg.Connection[Any]:
+        """A connection with a transaction begun. One that had broken in the pool is replaced: nothing was done yet."""
+        for _ in range(2):
+            raw = self._pool.getconn()
+            try:
+                raw.execute(begin.encode())
+                return raw
+            except psycopg.OperationalError:
+                self._pool.putconn(raw)
+            except BaseException:
+                self._pool.putconn(raw)
+                raise
+        with self._pool.connection() as raw:
+            raw.execute("SELECT 1")  # says what is wrong
+        return self._taken(begin)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A connection of its own to one consistent state, to be read at length, whatever is read and written
+        meanwhile."""
+        if self._closed:
+            raise UsageError(f"{self.path} is closed; open the store again")
+        with translated(self.path), self._connected() as raw:
+            self._snapshots.append(raw)
+            try:
+                raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield Connection(raw, streams=True)
+            except psycopg.Error as error:
+                if self._closed:
+                    raise UsageError(
+                        f"{self.path} was closed while it was being read; read it to its end first"
+                    ) from error
+                raise
+            finally:
+                self._snapshots = [each for each in self._snapshots if each is not raw]
+
+    def scrub(self) -> None:
+        """Remove the dead versions of rows that were deleted or changed. StoreError when a session that began before
+        still sees them. The server's log and copies, and the unused space of its pages, are not ours to see to."""
+        with translated(self.path), self._connected() as raw:
+            ((now,),) = raw.execute("SELECT pg_current_xact_id()::xid::text").fetchall()
+            tables = [sql.Identifier(table) for table in Connection(raw).tables()]
+            raw.execute(sql.SQL("VACUUM {}").format(sql.SQL(", ").join(tables)))
+            ((sessions,),) = raw.execute(HELD_UP, (now,)).fetchall()
+        if sessions:
+            raise StoreError(f"{sessions} sessions still see the state before; end their transactions")
+
+    def files(self) -> list[Path]:
+        """None: they are the server's."""
+        return []
+
+    def backups(self) -> list[Path]:
+        """None: copies are the server's (`pg_dump`, base backups)."""
+        return []
+
+    def close(self) -> None:
+        """Close every connection. Closing twice is allowed."""
+        if not self._closed:
+            self._closed = True
+            for snapshot in self._snapshots:
+                snapshot.close()
+            self._pool.close()
+
+
+def _roll_back(raw: psycopg.Connection[Any]) -> None:
+    """Undo what was done; a connection that is broken has undone it, and is not used again."""
+    try:
+        raw.execute("ROLLBACK")
+    except psycopg.Error:
+        raw.close()
+
+
+def migrations() -> dict[int, str]:
+    """The scripts that make a schema what it is, by number, in order. New ones are appended, none is ever changed."""
+    folder = files("everthread.stores.postgres").joinpath("migrations")
+    scripts = {int(entry.name[:4]): entry for entry in folder.iterdir() if entry.name.endswith(".sql")}
+    return {number: scripts[number].read_text(encoding="utf-8") for number in sorted(scripts)}
+
+
+def without_schema(url: str) -> tuple[str, str | None]:
+    """The URL as the driver takes it, and the schema that `?schema=NAME` in it names."""
+    if "://" not in url:
+        return url, None
+    parts = urlsplit(url)
+    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+    schema = asked.pop("schema", None)
+    return parts._replace(query=urlencode(asked)).geturl(), schema
+
+
+def _called(url: str, schema: str) -> str:
+    """What a store is called in messages: neither user nor password."""
+    told = conninfo.conninfo_to_dict(url)
+    return f"schema {schema} of PostgreSQL database {told.get('dbname', 'by default')}"
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn the driver's errors into ours, once, at the edge; the driver's error stays as the cause."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise UsageError("an id, key or name has a lone surrogate, which is not valid Unicode; leave it out") from error
+    except errors.QueryCanceled as error:
+        raise StoreError(f"{path}: a statement took longer than the server allows; nothing was written") from error
+    except errors.DiskFull as error:
+        raise StoreError(f"{path}: the server's disk is full; nothing was written") from error
+    except errors.ReadOnlySqlTransaction as error:
+        raise StoreError(f"{path} is read-only; name the primary server, not a replica") from error
+    except errors.InsufficientPrivilege as error:
+        raise StoreError(f"{path}: the server's user may not do this ({_first_line(error)}); grant it") from error
+    except (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure) as error:
+        raise StoreError(f"{path} is locked by another writer; nothing was written, try again") from error
+    except (PoolTimeout, PoolClosed, errors.TooManyConnections) as error:
+        raise StoreError(f"{path}: no connection is free; raise pool_size, or try again") from error
+    except psycopg.DataError as error:
+        if "NUL" in str(error):
+            raise UsageError("an id, key or name has a NUL character, which PostgreSQL cannot hold") from error
+        raise StoreError(f"{path}: {_first_line(error)}") from error
+    except psycopg.OperationalError as error:
+        raise StoreError(
+            f"{path} cannot be reached ({_first_line(error)}); nothing was written if it was in the middle"
+        ) from error
+    except psycopg.Error as error:
+        raise StoreError(f"{path}: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    """What the driver says; the lines after the first may quote values."""
+    return str(error).strip().split("\n", 1)[0][:200]

@@ -1,0 +1,62 @@
+"""`PostgresStore`: the whole store in one schema of a PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Self
+
+from langchain_core.embeddings import Embeddings
+from langgraph.store.base import IndexConfig, TTLConfig
+
+from everthread.stores.embedding import Embedder
+from everthread.stores.identity import Memory
+from everthread.stores.postgres.database import Database
+from everthread.stores.record import now_utc
+from everthread.stores.sqlite.opening import Opening
+from everthread.stores.sqlite.table_store import TableStore
+
+__all__ = ["PostgresStore"]
+
+
+class PostgresStore(TableStore):
+    """A MemoryStore in a schema of a PostgreSQL database: `postgresql://user@host/database`, with `?schema=NAME` for
+    another schema than "everthread". The schema and its tables are made when they are not there.
+
+    `pool_size` is how many connections it opens at most, `timeout` how many seconds a call waits for one of them. The
+    other settings are those of `SqliteStore`.
+
+    Raises StoreError when the server cannot be reached or refuses, UsageError when the schema is another program's.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        embedder: str | Embeddings | Embedder | None = None,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        schema: str | None = None,
+        pool_size: int = 10,
+        timeout: float = 30.0,
+        audit_reads: bool = False,
+        default_consent: Memory = "on",
+        clock: Callable[[], datetime] = now_utc,
+    ) -> None:
+        super().__init__(
+            Database(url, schema=schema, pool_size=pool_size, timeout=timeout),
+            embedder=embedder,
+            index=index,
+            ttl=ttl,
+            audit_reads=audit_reads,
+            default_consent=default_consent,
+            clock=clock,
+        )
+
+    @classmethod
+    def from_conn_string(
+        cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
+    ) -> Opening[Self, Self]:
+        """A store that is open for the length of a `with` or `async with`: the signature of LangGraph's own
+        PostgresStore."""
+        return Opening(lambda: cls(conn_string, index=index, ttl=ttl), lambda: cls(conn_string, index=index, ttl=ttl))
