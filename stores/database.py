@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["EVERY", "Connection", "Cursor", "Database", "Kept", "Rows", "Taken", "one"]
+__all__ = ["EVERY", "Connection", "Cursor", "Database", "Kept", "Rows", "Runs", "Taken", "one"]
 
 EVERY = 2**63 - 1
 """A limit that is none."""
@@ -40,11 +40,15 @@ class Cursor(Protocol):
         """A tuple for each column, its name first."""
 
 
-class Connection(Protocol):
-    """A connection, inside of a transaction."""
+class Runs(Protocol):
+    """What runs a statement."""
 
     def execute(self, sql: str, values: Any = None, /) -> Cursor:
         """Run one statement; `values` is a sequence for `?`, a mapping for `:name`."""
+
+
+class Connection(Runs, Protocol):
+    """A connection, inside of a transaction."""
 
     def executemany(self, sql: str, values: Iterable[Any], /) -> object:
         """Run one statement for each of the values."""
@@ -115,7 +119,7 @@ class Database(Protocol):
         """Release files or connections. Closing twice is allowed."""
 
 
-def one(connection: Connection, sql: str, *values: Any) -> Any:
+def one(connection: Runs, sql: str, *values: Any) -> Any:
     """The single value of a query's first row; None when it has no row."""
     row = connection.execute(sql, values).fetchone()
     return row[0] if row is not None else None

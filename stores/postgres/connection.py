@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count
 from typing import Any
 
 import psycopg
@@ -29,6 +28,12 @@ WHERE attrelid = to_regclass(quote_ident(%s)) AND attnum > 0 AND NOT attisdroppe
 ORDER BY attnum
 """
 SEQUENCE = "pg_get_serial_sequence(quote_ident(%s), %s)"
+NUMBERS = """
+SELECT relname, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(relname), 'seq')::regclass)
+FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'seq' AND attidentity = 'd'
+WHERE relnamespace = current_schema()::regnamespace
+"""
+"""By table, which number it gave out last; NULL for none."""
 FETCH = 500
 """Rows that are fetched at once of what is read at length."""
 
@@ -40,7 +45,9 @@ class Cursor:
         self._cursor = cursor
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._cursor) if self._cursor.description else iter(())
+        if self._cursor.description:
+            yield from self._cursor
+        self._cursor.close()
 
     def fetchone(self) -> Any:
         return self._cursor.fetchone() if self._cursor.description else None
@@ -53,23 +60,33 @@ class Cursor:
 
 
 class Connection:
-    """See `stores.database.Connection`. `streams`: rows are fetched as they are read, not all at once."""
+    """See `stores.database.Connection`. `streams`: rows of a statement without values are fetched as they are read, not
+    all at once."""
 
     def __init__(self, raw: psycopg.Connection[Any], *, streams: bool = False) -> None:
         self.raw = raw
-        self._names = count() if streams else None
+        self._streams = streams
+        self._reading: list[psycopg.ServerCursor[Any]] = []
+        # sequences are of no state: what they had given out when the snapshot began is what belongs to it
+        self._numbers = dict(raw.execute(NUMBERS).fetchall()) if streams else None
         self._changed = 0
         self._total = 0
 
     def execute(self, sql: str, values: Any = None, /) -> Cursor:
         told = translate(sql)
-        if self._names is not None:
-            reading = self.raw.cursor(f"reading_{next(self._names)}")
+        if self._streams and values is None:
+            reading = self.raw.cursor(f"reading_{len(self._reading)}")
             reading.itersize = FETCH
-            return Cursor(reading.execute(told.encode(), _values(told, values)))
+            self._reading.append(reading)
+            return Cursor(reading.execute(told.encode()))
         cursor = self.raw.execute(told.encode(), _values(told, values))
         self._count(cursor.rowcount)
         return Cursor(cursor)
+
+    def close(self) -> None:
+        """End what is being read."""
+        for reading in self._reading:
+            reading.close()
 
     def executemany(self, sql: str, values: Iterable[Any], /) -> None:
         told = translate(sql)
@@ -125,8 +142,8 @@ class Connection:
             self.go_on_after(table, max(highest, self._last(table, name) or 0), column=name)
 
     def last_numbers(self, tables: Sequence[str]) -> list[tuple[str, int]]:
-        found = [(table, self._last(table, "seq")) for table in sorted(tables)]
-        return [(table, last) for table, last in found if last is not None]
+        numbers = self._numbers if self._numbers is not None else dict(self.raw.execute(NUMBERS).fetchall())
+        return [(table, numbers[table]) for table in sorted(tables) if numbers.get(table) is not None]
 
     def _last(self, table: str, column: str) -> int | None:
         row = self.raw.execute(f"SELECT pg_sequence_last_value({SEQUENCE}::regclass)".encode(), (table, column))

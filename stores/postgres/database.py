@@ -44,10 +44,19 @@ class Database:
     reached or refuses, and UsageError when the schema is something else's, or of a newer version.
     """
 
-    def __init__(self, url: str, *, schema: str | None = None, pool_size: int = 10, timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str | None = None,
+        synchronous: str = "FULL",
+        pool_size: int = 10,
+        timeout: float = 30.0,
+    ) -> None:
         url, named = without_schema(url)
         self.schema = schema or named or SCHEMA
         self._url = url
+        self._synchronous = synchronous == "FULL"
         self._local = threading.local()
         self._snapshots: list[psycopg.Connection[Any]] = []
         self._closed = False
@@ -70,6 +79,8 @@ class Database:
     def _configure(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute("SET client_encoding = 'UTF8'")
         connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(self.schema)))
+        if not self._synchronous:
+            connection.execute("SET synchronous_commit = off")
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
@@ -200,9 +211,10 @@ class Database:
             raise UsageError(f"{self.path} is closed; open the store again")
         with translated(self.path), self._connected() as raw:
             self._snapshots.append(raw)
+            raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection = Connection(raw, streams=True)
             try:
-                raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield Connection(raw, streams=True)
+                yield connection
             except psycopg.Error as error:
                 if self._closed:
                     raise UsageError(
@@ -210,6 +222,7 @@ class Database:
                     ) from error
                 raise
             finally:
+                connection.close()
                 self._snapshots = [each for each in self._snapshots if each is not raw]
 
     def scrub(self) -> None:

@@ -23,7 +23,8 @@ class PostgresStore(TableStore):
     """A MemoryStore in a schema of a PostgreSQL database: `postgresql://user@host/database`, with `?schema=NAME` for
     another schema than "everthread". The schema and its tables are made when they are not there.
 
-    `pool_size` is how many connections it opens at most, `timeout` how many seconds a call waits for one of them. The
+    `synchronous="FULL"` waits until a write is on the server's disk; with "NORMAL" a crash of the server may cost the
+    last ones, and breaks nothing. `pool_size` is how many connections it opens at most, `timeout` how many seconds a call waits for one of them. The
     other settings are those of `SqliteStore`.
 
     Raises StoreError when the server cannot be reached or refuses, UsageError when the schema is another program's.
@@ -36,6 +37,7 @@ class PostgresStore(TableStore):
         embedder: str | Embeddings | Embedder | None = None,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
+        synchronous: str = "FULL",
         schema: str | None = None,
         pool_size: int = 10,
         timeout: float = 30.0,
@@ -44,7 +46,7 @@ class PostgresStore(TableStore):
         clock: Callable[[], datetime] = now_utc,
     ) -> None:
         super().__init__(
-            Database(url, schema=schema, pool_size=pool_size, timeout=timeout),
+            Database(url, schema=schema, synchronous=synchronous, pool_size=pool_size, timeout=timeout),
             embedder=embedder,
             index=index,
             ttl=ttl,

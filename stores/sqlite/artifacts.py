@@ -21,7 +21,7 @@ FIND = """
 SELECT id, kind, text, created_at,
        (SELECT nullif(thread_id, '') FROM artifact_uses
         WHERE (tenant, user, artifact_id) = (artifacts.tenant, artifacts.user, artifacts.id) ORDER BY seq LIMIT 1)
-FROM artifacts WHERE tenant = ? AND user = ?
+FROM artifacts WHERE tenant = ?1 AND user = ?2
 """
 
 
@@ -72,7 +72,7 @@ class Artifacts:
         """The artifact, or None when it does not exist for this tenant and user. `thread_id` is the first thread that
         it was put in and that still stands."""
         with self._database.read() as connection:
-            row = connection.execute(f"{FIND} AND id = ?", (identity.tenant, identity.user, artifact_id)).fetchone()
+            row = connection.execute(f"{FIND} AND id = ?3", (identity.tenant, identity.user, artifact_id)).fetchone()
         return None if row is None else _artifact(row)
 
     def of_thread(self, identity: Identity, thread_id: str) -> list[Artifact]:

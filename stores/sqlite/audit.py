@@ -92,7 +92,8 @@ WITH RECURSIVE family (id) AS (
 """A record and all that was made from it or in its place."""
 TOUCHES = f"""
 {FAMILY}
-SELECT DISTINCT injected.at, injected.user, injected.thread_id, injected.reply_id, injected.detail, acted.detail
+SELECT DISTINCT injected.at, injected.user, injected.thread_id, injected.reply_id, injected.detail, acted.detail,
+    injected.seq
 FROM family CROSS JOIN audit_records ON audit_records.record_id = family.id
 CROSS JOIN audit AS injected ON injected.seq = audit_records.seq
 LEFT JOIN audit AS acted

@@ -23,7 +23,7 @@ class Connection(apsw.Connection):
         self.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (name, value))
 
     def all_kept(self) -> list[tuple[str, Kept]]:
-        return self.execute("SELECT name, value FROM meta ORDER BY name").fetchall()
+        return [(str(name), value) for name, value in self.execute("SELECT name, value FROM meta ORDER BY name")]
 
     def tables(self) -> dict[str, str]:
         found = self.execute("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'")
@@ -47,7 +47,7 @@ class Connection(apsw.Connection):
 
     def last_numbers(self, tables: Sequence[str]) -> list[tuple[str, int]]:
         counters = "SELECT name, seq FROM sqlite_sequence WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name"
-        return self.execute(counters, (json.dumps(list(tables)),)).fetchall()
+        return [(str(name), int(seq)) for name, seq in self.execute(counters, (json.dumps(list(tables)),))]
 
     def go_on_after(self, table: str, number: int) -> None:
         self.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))

@@ -79,7 +79,7 @@ BEFORE = """
 WITH RECURSIVE before (id) AS (
     SELECT value FROM json_each(?)
     UNION
-    SELECT each.value FROM before JOIN tasks ON tasks.id = before.id JOIN json_each(tasks.after) AS each
+    SELECT each.value FROM before JOIN tasks ON tasks.id = before.id CROSS JOIN json_each(tasks.after) AS each
 )
 SELECT 1 FROM before WHERE id = ?
 """

@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import LiteralString
@@ -115,23 +114,41 @@ def postgres(postgres_server: str) -> Iterator[Postgres]:
         server.run("DROP DATABASE {} WITH (FORCE)", name)
 
 
+EMPTY = """
+DO $$ DECLARE name text; filled boolean; BEGIN
+    FOR name IN
+        SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+        WHERE schemaname = '{}' AND tablename <> 'migrations'
+        ORDER BY array_position(ARRAY['messages', 'inbox', 'artifact_uses', 'item_vectors'], tablename::text)
+    LOOP
+        EXECUTE format('SELECT EXISTS (SELECT FROM %s)', name) INTO filled;
+        IF filled THEN EXECUTE format('DELETE FROM %s', name); END IF;
+    END LOOP;
+    PERFORM setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false)
+        FROM pg_sequences WHERE schemaname = '{}' AND last_value IS NOT NULL;
+END $$
+"""
+"""Leaves a schema as its migrations have left it; what refers to others goes first."""
+
+
 class PostgresStores:
-    """Stores in schemas of one database: a schema is made in a fraction of the time that a database takes."""
+    """Stores in schemas of one database. A schema is emptied and used again: making one takes longer than a test."""
 
     def __init__(self, database: Postgres) -> None:
         self._database = database
-        self._schemas: set[str] = set()
+        self._free: list[str] = []
+        self._used: dict[Path, str] = {}
 
     def url(self, home: Path) -> str:
         """The URL of the store that stands for a folder; the same one for the same folder."""
-        schema = self._schema(home)
-        self._schemas.add(schema)
+        if home not in self._used:
+            self._used[home] = self._free.pop() if self._free else f"store_{uuid4().hex[:16]}"
         mark = "&" if "?" in self._database.url else "?"
-        return f"{self._database.url}{mark}schema={schema}"
+        return f"{self._database.url}{mark}schema={self._used[home]}"
 
     def stored(self, home: Path) -> bytes:
         """Everything that its rows hold, one after the other. What lies beside them on the disk is the server's."""
-        schema = self._schema(home)
+        schema = self._used[home]
         tables = self._database.run("SELECT tablename FROM pg_tables WHERE schemaname = %s", values=(schema,))
         rows = (row for (table,) in tables for row in self._database.run("SELECT * FROM {}.{}", schema, str(table)))
         return b"\n".join(
@@ -140,31 +157,30 @@ class PostgresStores:
             for value in row
         )
 
-    def drop(self) -> None:
-        """Remove the stores of this test."""
-        for schema in self._schemas:
-            self._database.run("DROP SCHEMA IF EXISTS {} CASCADE", schema)
-
-    def _schema(self, home: Path) -> str:
-        return f"store_{sha256(str(home).encode()).hexdigest()[:16]}"
+    def release(self) -> None:
+        """Empty the stores of this test."""
+        with psycopg.connect(self._database.url, autocommit=True) as connection:
+            for schema in self._used.values():
+                connection.execute(EMPTY.replace("{}", schema).encode())
+        self._free += self._used.values()
+        self._used.clear()
 
 
 @pytest.fixture(scope="session")
-def postgres_memory(postgres_server: str) -> Iterator[Postgres]:
+def postgres_memory(postgres_server: str) -> Iterator[PostgresStores]:
     """A database for the stores of all tests."""
     server, name = Postgres(postgres_server), f"everthread_{uuid4().hex[:12]}"
     server.run("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'", name)
     try:
-        yield Postgres(_with(postgres_server, database=name))
+        yield PostgresStores(Postgres(_with(postgres_server, database=name)))
     finally:
         server.run("DROP DATABASE {} WITH (FORCE)", name)
 
 
 @pytest.fixture
-def postgres_stores(postgres_memory: Postgres) -> Iterator[PostgresStores]:
-    """Where a test's stores are; they are gone when it ends."""
-    stores = PostgresStores(postgres_memory)
+def postgres_stores(postgres_memory: PostgresStores) -> Iterator[PostgresStores]:
+    """Where a test's stores are; they are empty again when it ends."""
     try:
-        yield stores
+        yield postgres_memory
     finally:
-        stores.drop()
+        postgres_memory.release()

@@ -18,8 +18,9 @@ from support.records import create, keep, learnt, write
 from everthread import Identity, Record
 from everthread.errors import StoreError, UsageError
 from everthread.stores import SqliteStore, open_store
+from everthread.stores.database import one
 from everthread.stores.record import Change, Selection
-from everthread.stores.sqlite.database import Database, one
+from everthread.stores.sqlite.database import Database
 
 
 @pytest.fixture

@@ -21,10 +21,11 @@ from support.records import NOON, TopicEmbeddings, learnt
 from everthread import Identity, Scope
 from everthread.errors import UsageError
 from everthread.stores import SqliteStore
+from everthread.stores.database import one
 from everthread.stores.identity import Within
 from everthread.stores.record import Governance, Selection
 from everthread.stores.scoring import Document, encode
-from everthread.stores.sqlite.database import Database, migrations, one
+from everthread.stores.sqlite.database import Database, migrations
 from everthread.stores.sqlite.rows import Stored, body_of, bounds_of, columns_of, document_of, space_of
 
 NEWEST = max(migrations())
