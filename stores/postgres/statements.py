@@ -27,8 +27,8 @@ TOKEN = re.compile(
 @lru_cache(maxsize=2_000)
 def translate(sql: str) -> str:
     """`?` becomes `%s`, `?1` becomes `%(p1)s` and `:name` becomes `%(name)s`. `user`, which PostgreSQL would read
-    as the name of its own user, is quoted. A unary plus and CROSS JOIN ... ON, which keep SQLite from an index or an order of
-    tables, are taken away. What stands in quotes stays as it is."""
+    as the name of its own user, is quoted. A unary plus and CROSS JOIN ... ON, which keep SQLite from an index or an
+    order of tables, are taken away. What stands in quotes stays as it is."""
     return TOKEN.sub(_translated, sql)
 
 

@@ -24,8 +24,8 @@ class PostgresStore(TableStore):
     another schema than "everthread". The schema and its tables are made when they are not there.
 
     `synchronous="FULL"` waits until a write is on the server's disk; with "NORMAL" a crash of the server may cost the
-    last ones, and breaks nothing. `pool_size` is how many connections it opens at most, `timeout` how many seconds a call waits for one of them. The
-    other settings are those of `SqliteStore`.
+    last ones, and breaks nothing. `pool_size` is how many connections it opens at most, `timeout` how many seconds a
+    call waits for one of them. The other settings are those of `SqliteStore`.
 
     Raises StoreError when the server cannot be reached or refuses, UsageError when the schema is another program's.
     """

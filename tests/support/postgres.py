@@ -20,7 +20,15 @@ import psycopg
 import pytest
 from psycopg import sql
 
-__all__ = ["Postgres", "PostgresStores", "postgres", "postgres_memory", "postgres_server", "postgres_stores"]
+__all__ = [
+    "Postgres",
+    "PostgresStores",
+    "in_database",
+    "postgres",
+    "postgres_memory",
+    "postgres_server",
+    "postgres_stores",
+]
 
 _GUARDED = "everthread_guarded_"
 """Roles of this prefix need their password on our own server, which trusts all others."""
@@ -60,6 +68,11 @@ class Postgres:
         for role in self._roles:
             self.run("DROP OWNED BY {}", role)
             self.run("DROP ROLE {}", role)
+
+
+def in_database(url: str, name: str) -> str:
+    """The URL of another database on the same server."""
+    return _with(url, database=name)
 
 
 def _with(url: str, *, user: str | None = None, database: str | None = None) -> str:

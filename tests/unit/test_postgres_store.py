@@ -1,0 +1,129 @@
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+import psycopg
+import pytest
+from support.postgres import Postgres, in_database
+from support.records import create, keep, learnt, write
+
+from everthread import Identity
+from everthread.errors import StoreError, UsageError
+from everthread.stores import MemoryStore, PostgresStore, open_store
+from everthread.stores.postgres.database import migrations
+from everthread.stores.record import now_utc
+
+
+@pytest.fixture
+def ana() -> Identity:
+    return Identity(tenant="acme", user="ana")
+
+
+def opened(url: str) -> MemoryStore:
+    return open_store(url, embedder="none")
+
+
+def asking(url: str, query: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{query}"
+
+
+def test_many_that_start_at_once_make_the_schema_once(postgres: Postgres) -> None:
+    with ThreadPoolExecutor(6) as workers:
+        for store in workers.map(opened, [postgres.url] * 6):
+            store.close()
+    assert postgres.run("SELECT number FROM everthread.migrations ORDER BY number") == [
+        (number,) for number in migrations()
+    ]
+
+
+def test_a_store_keeps_to_its_schema(postgres: Postgres) -> None:
+    opened(asking(postgres.url, "schema=memory")).close()
+    assert postgres.run("SELECT DISTINCT schemaname FROM pg_tables WHERE schemaname !~ '^(pg_|information)'") == [
+        ("memory",)
+    ]
+
+
+def test_a_schema_of_something_else_is_left_alone(postgres: Postgres) -> None:
+    postgres.run("CREATE SCHEMA everthread")
+    postgres.run("CREATE TABLE everthread.invoices (id int)")
+    with pytest.raises(UsageError, match="holds tables of another program"):
+        opened(postgres.url)
+    assert postgres.run("SELECT tablename FROM pg_tables WHERE schemaname = 'everthread'") == [("invoices",)]
+
+
+def test_a_newer_schema_is_refused(postgres: Postgres) -> None:
+    opened(postgres.url).close()
+    postgres.run("INSERT INTO everthread.migrations (number) VALUES (9000)")
+    with pytest.raises(UsageError, match="newer everthread"):
+        opened(postgres.url)
+
+
+def test_another_encoding_is_refused(postgres: Postgres) -> None:
+    postgres.run("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    try:
+        with pytest.raises(StoreError, match="encoding is LATIN1"):
+            opened(in_database(postgres.url, "latin"))
+    finally:
+        postgres.run("DROP DATABASE latin WITH (FORCE)")
+
+
+def test_a_user_without_privileges_is_told_so(postgres: Postgres) -> None:
+    role = postgres.guarded("a password of eight words")
+    with pytest.raises(StoreError, match="may not do this") as caught:
+        opened(postgres.url_of(role, "a password of eight words"))
+    assert "password of" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        opened("postgresql://ana:secretword@127.0.0.1:1/nowhere?connect_timeout=2")
+    assert "secretword" not in str(caught.value)
+
+
+def test_connections_that_the_server_ended_are_replaced(postgres: Postgres, ana: Identity) -> None:
+    with opened(postgres.url) as store:
+        store.set_consent(ana, "read")
+        postgres.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        assert store.consent(ana) == "read"
+
+
+def test_a_connection_that_ends_in_the_middle_of_a_write_leaves_nothing(postgres: Postgres, ana: Identity) -> None:
+    def cutting() -> datetime:
+        """The time, as it is asked for in the middle of a transaction."""
+        postgres.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction' "
+            "AND datname = current_database()"
+        )
+        return now_utc()
+
+    with PostgresStore(postgres.url, embedder="none", clock=cutting) as store:
+        with pytest.raises(StoreError, match="cannot be reached"):
+            write(store, ana, create(learnt("Ana likes tea")), key="k")
+        assert store.records(ana) == []
+        assert store.receipt_of(ana, "k") is None
+
+
+def test_a_statement_that_takes_too_long_is_told(postgres: Postgres, ana: Identity) -> None:
+    opened(postgres.url).close()
+    with (
+        psycopg.connect(postgres.url) as writer,
+        opened(asking(postgres.url, "options=-cstatement_timeout%3D200")) as store,
+    ):
+        writer.execute("LOCK TABLE everthread.consents")
+        with pytest.raises(StoreError, match="longer than the server allows"):
+            store.set_consent(ana, "off")
+
+
+def test_two_stores_write_one_after_the_other(postgres: Postgres, ana: Identity) -> None:
+    def commit(number: int) -> None:
+        with opened(postgres.url) as store:
+            for n in range(5):
+                keep(store, ana, learnt(f"Fact {n} of writer {number}"))
+
+    with ThreadPoolExecutor(4) as workers:
+        list(workers.map(commit, range(4)))
+    with opened(postgres.url) as store:
+        assert len(store.records(ana)) == 20
+        assert store.verify_audit().detail == "chain of 20 entries verified"
