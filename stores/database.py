@@ -53,6 +53,10 @@ class Connection(Runs, Protocol):
     def executemany(self, sql: str, values: Iterable[Any], /) -> object:
         """Run one statement for each of the values."""
 
+    def line_up(self) -> None:
+        """From here to the end of the transaction, nobody else writes to what all tenants share: the log's chain, the
+        feed of events."""
+
     def changes(self) -> int:
         """How many rows the last statement has changed."""
 
@@ -85,7 +89,7 @@ class Connection(Runs, Protocol):
 
 
 class Database(Protocol):
-    """Where the tables are. `read()` gives a connection of this thread, `write()` a transaction, one at a time."""
+    """Where the tables are. `read()` gives a connection of this thread, `write()` a transaction."""
 
     @property
     def path(self) -> str:
@@ -94,8 +98,11 @@ class Database(Protocol):
     def read(self) -> AbstractContextManager[Connection]:
         """A connection to read with; everything read inside one `with` is one consistent state."""
 
-    def write(self) -> AbstractContextManager[Connection]:
-        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it."""
+    def write(self, lane: str | None = None) -> AbstractContextManager[Connection]:
+        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it.
+
+        There is one at a time. Where a database can have several, those of different lanes (a tenant, mostly) run
+        beside each other; one without a lane runs alone."""
 
     def snapshot(self) -> AbstractContextManager[Connection]:
         """A connection of its own to one consistent state, to be read at length."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import psycopg
 
 from everthread.stores.database import Kept, Taken
 from everthread.stores.postgres.statements import translate
 
-__all__ = ["Connection", "Cursor"]
+__all__ = ["IN_LANE", "MIGRATING", "OURS", "WRITING", "Connection", "Cursor", "lock"]
 
+MIGRATING, WRITING, IN_LANE, LINED_UP = range(0x65767400, 0x65767404)
+"""Kinds of advisory locks. A schema is migrated once. Who writes in a lane holds WRITING with others, who writes alone
+holds it alone; one writes in a lane; LINED_UP comes last, and so never waits for one who waits for it."""
 OURS = "migrations"
 """The table that says which schema this is; no part of the memory."""
 TABLES = """
@@ -38,22 +42,27 @@ FETCH = 500
 """Rows that are fetched at once of what is read at length."""
 
 
+def lock(kind: int, *names: str) -> str:
+    """The two numbers of an advisory lock, as SQL. Names that share a number wait for each other, and no more."""
+    number = crc32("/".join(names).encode("utf-8", "surrogatepass"))
+    return f"{kind}, {number - 2**31}"
+
+
 class Cursor:
     """The rows of one statement."""
 
     def __init__(self, cursor: psycopg.Cursor[Any] | psycopg.ServerCursor[Any]) -> None:
         self._cursor = cursor
+        self._rows: Iterator[Any] = iter(cursor) if cursor.description else iter(())
 
     def __iter__(self) -> Iterator[Any]:
-        if self._cursor.description:
-            yield from self._cursor
-        self._cursor.close()
+        return self._rows
 
     def fetchone(self) -> Any:
-        return self._cursor.fetchone() if self._cursor.description else None
+        return next(self._rows, None)
 
     def fetchall(self) -> list[Any]:
-        return self._cursor.fetchall() if self._cursor.description else []
+        return list(self._rows)
 
     def getdescription(self) -> Any:
         return tuple((column.name,) for column in self._cursor.description or ())
@@ -63,9 +72,11 @@ class Connection:
     """See `stores.database.Connection`. `streams`: rows of a statement without values are fetched as they are read, not
     all at once."""
 
-    def __init__(self, raw: psycopg.Connection[Any], *, streams: bool = False) -> None:
+    def __init__(self, raw: psycopg.Connection[Any], *, schema: str = "", streams: bool = False) -> None:
         self.raw = raw
         self._streams = streams
+        self._line = lock(LINED_UP, schema)
+        self._lined_up = False
         self._reading: list[psycopg.ServerCursor[Any]] = []
         # sequences are of no state: what they had given out when the snapshot began is what belongs to it
         self._numbers = dict(raw.execute(NUMBERS).fetchall()) if streams else None
@@ -82,6 +93,11 @@ class Connection:
         cursor = self.raw.execute(told.encode(), _values(told, values))
         self._count(cursor.rowcount)
         return Cursor(cursor)
+
+    def line_up(self) -> None:
+        if not self._lined_up:
+            self.raw.execute(f"SELECT pg_advisory_xact_lock({self._line})".encode())
+            self._lined_up = True
 
     def close(self) -> None:
         """End what is being read."""

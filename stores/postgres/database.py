@@ -17,7 +17,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from everthread.errors import StoreError, UsageError
 from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import one
-from everthread.stores.postgres.connection import OURS, Connection
+from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WRITING, Connection, lock
 
 __all__ = ["SCHEMA", "Database", "migrations", "translated", "without_schema"]
 
@@ -25,10 +25,6 @@ SCHEMA = "everthread"
 """The schema that holds a store when none is named."""
 OLDEST = 160000
 """PostgreSQL 16: the first whose `IS JSON` the migrations use."""
-WRITING, MIGRATING = 0x65767468, 0x6576746D
-"""Keys of advisory locks, each together with the schema: a store has one writer, and is migrated once."""
-LOCK = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
-
 HELD_UP = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%s::xid)
@@ -37,8 +33,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_x
 
 
 class Database:
-    """A store's schema. `read()` gives a connection of this thread, `write()` a transaction; a schema has one at
-    a time, among all processes, as a SQLite file has.
+    """A store's schema. `read()` gives a connection of this thread, `write()` a transaction; a tenant has one at a
+    time, among all processes, as a SQLite file has.
 
     The schema is made when it is not there, and migrated when it is older. Raises StoreError when the server cannot be
     reached or refuses, and UsageError when the schema is something else's, or of a newer version.
@@ -102,7 +98,7 @@ class Database:
         if self._version(connection) == newest:
             return
         with connection.transaction():
-            connection.execute(LOCK, (MIGRATING, self.schema))
+            connection.execute(f"SELECT pg_advisory_xact_lock({lock(MIGRATING, self.schema)})".encode())
             version = self._version(connection)
             if version > newest:
                 raise UsageError(
@@ -157,16 +153,22 @@ class Database:
                 yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it."""
+    def write(self, lane: str | None = None) -> Iterator[Connection]:
+        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it.
+        Writers of different lanes write beside each other; one without a lane writes alone."""
         with translated(self.path):
             using = getattr(self._local, "connection", None)
             if using is not None and self._local.writes:
                 yield using
                 return
-            # What follows the lock sees what the writer before has committed.
-            with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True) as connection:
-                connection.raw.execute(LOCK, (WRITING, self.schema))
+            whole = lock(WRITING, self.schema)
+            locks = f"pg_advisory_xact_lock({whole})"
+            if lane is not None:
+                locks = (
+                    f"pg_advisory_xact_lock_shared({whole}), pg_advisory_xact_lock({lock(IN_LANE, self.schema, lane)})"
+                )
+            # What follows the locks sees what the writer before has committed.
+            with self._begun(f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT {locks}", writes=True) as connection:
                 yield connection
 
     @contextmanager
@@ -176,7 +178,7 @@ class Database:
             raise UsageError(f"{self.path} is closed; open the store again")
         raw = self._taken(begin)
         before = getattr(self._local, "connection", None), getattr(self._local, "writes", False)
-        self._local.connection, self._local.writes = connection, _ = Connection(raw), writes
+        self._local.connection, self._local.writes = connection, _ = Connection(raw, schema=self.schema), writes
         try:
             yield connection
             raw.execute("COMMIT" if writes else "ROLLBACK")
@@ -189,19 +191,17 @@ class Database:
 
     def _taken(self, begin: str) -> psycopg.Connection[Any]:
         """A connection with a transaction begun. One that had broken in the pool is replaced: nothing was done yet."""
-        for _ in range(2):
+        while True:
             raw = self._pool.getconn()
             try:
                 raw.execute(begin.encode())
                 return raw
-            except psycopg.OperationalError:
-                self._pool.putconn(raw)
             except BaseException:
+                broken = raw.broken
                 self._pool.putconn(raw)
-                raise
-        with self._pool.connection() as raw:
-            raw.execute("SELECT 1")  # says what is wrong
-        return self._taken(begin)
+                if not broken:
+                    raise
+                self._pool.check()  # the others may have broken with it
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:

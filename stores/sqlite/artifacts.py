@@ -53,7 +53,7 @@ class Artifacts:
         with self._database.read() as connection:
             if _is_used(connection, key, thread_id):
                 return key[2]
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             if thread_id is not None:
                 bind_thread(connection, identity, thread_id)
             connection.execute(
@@ -88,7 +88,7 @@ class Artifacts:
 
     def erase(self, identity: Identity, artifact_ids: Sequence[str]) -> int:
         """Erase these artifacts of this user, in whatever threads they were put; returns how many are gone."""
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             connection.execute(
                 "DELETE FROM artifacts WHERE tenant = ? AND user = ? AND id IN (SELECT value FROM json_each(?))",
                 (identity.tenant, identity.user, json.dumps(list(artifact_ids))),

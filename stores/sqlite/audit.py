@@ -115,6 +115,7 @@ def append(
 ) -> None:
     """Add a row to the end of the chain. `detail` holds ids, counts and rules, never a statement; its `thread_id`, and
     the records it names, find it again. `holders` says whose records they are, of those that are another user's."""
+    connection.line_up()
     newest = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     seq, last = (newest[0] + 1, newest[1]) if newest else (1, b"")
     row = (micros(at), identity.tenant, identity.user, action, json.dumps(detail, sort_keys=True))
@@ -220,7 +221,7 @@ class AuditLog:
             return False
         known = {"thread": thread_id, "reply": reply_id, "tenant": identity.tenant, "answers": answers}
         where = {"thread_id": thread_id, "reply_id": reply_id, "answers": answers}
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             if thread_id is not None:
                 owns_thread(connection, identity, thread_id)
             if connection.execute(NOTED, known).fetchone():

@@ -16,6 +16,9 @@ __all__ = ["Connection"]
 class Connection(apsw.Connection):
     """See `stores.database.Connection`."""
 
+    def line_up(self) -> None:
+        """Nothing is left to do: a file has one writer."""
+
     def kept(self, name: str) -> Any:
         return one(self, "SELECT value FROM meta WHERE name = ?", name)
 

@@ -39,7 +39,7 @@ class Consents:
         """See `MemoryStore.set_consent`."""
         _known(memory, "consent")
         now = self._clock()
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             before = self._chosen(connection, identity)
             connection.execute(CHOOSE, (identity.tenant, identity.user, memory, micros(now)))
             audit.append(connection, identity, "consent", {"memory": memory, "before": before}, at=now)

@@ -213,8 +213,9 @@ class Database:
                     self._open = [each for each in self._open if each is not connection]
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it."""
+    def write(self, lane: str | None = None) -> Iterator[Connection]:
+        """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it.
+        A file has one writer, whatever its lane."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
         with self._writing, translated(self.path):

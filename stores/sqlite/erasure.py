@@ -195,7 +195,7 @@ class Eraser:
             }
         )
         if not dry_run:
-            with self._database.write() as connection:
+            with self._database.write(identity.tenant) as connection:
                 seen = {"receipt": receipt.id, "verified": receipt.verified, "remains": len(receipt.remains)}
                 audit.append(connection, identity, "verify", seen, at=self._clock())
         return receipt

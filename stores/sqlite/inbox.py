@@ -35,7 +35,7 @@ class Inbox:
 
         AccessDenied if the thread is another user's.
         """
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             bind_thread(connection, identity, thread_id)
             connection.execute(
                 "INSERT INTO inbox (thread_id, message_id, delivery, text) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -58,7 +58,7 @@ class Inbox:
 
         Ids that do not wait are passed over, so that a node may run again. AccessDenied if the thread is another's.
         """
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             if owns_thread(connection, identity, thread_id):
                 connection.execute(
                     "UPDATE inbox SET text = NULL "

@@ -42,6 +42,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 LAST = "\U0010ffff" * 64
 """After every namespace: the last code point is no character."""
+LANE = "items"
+"""Batches take turns: the reads of one see one state."""
 BLOCK = 1_024
 """Vectors that are scored at once, so that a search takes little memory."""
 
@@ -175,13 +177,13 @@ class Items:
 
     def sweep_ttl(self) -> int:
         """Delete what has expired, vectors included; returns how many items that were."""
-        with self._database.write() as connection:
+        with self._database.write(LANE) as connection:
             connection.execute(SWEEP, (_micros(self._clock()),))
             return connection.changes()
 
     def _run(self, batch: Batch, embedded: Embedded | None) -> list[Result]:
         if batch.puts:
-            with self._database.write() as connection:
+            with self._database.write(LANE) as connection:
                 moment = self._moment()
                 results, touched = _Reader(connection, moment, self._vectors, embedded).results(batch.ops)
                 _refresh(connection, moment, touched)
@@ -191,7 +193,7 @@ class Items:
             moment = self._moment()
             results, touched = _Reader(connection, moment, self._vectors, embedded).results(batch.ops)
         if touched:
-            with self._database.write() as connection:
+            with self._database.write(LANE) as connection:
                 _refresh(connection, moment, touched)
         return results
 

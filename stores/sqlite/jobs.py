@@ -29,6 +29,8 @@ LONGEST = timedelta(days=1)
 ERROR_LENGTH = 500
 """Characters of an error that are kept."""
 
+LANE = "jobs"
+"""Workers take turns; what is added meanwhile does not wait for them."""
 COLUMNS = "id, kind, payload, attempts, token, tenant, user, error"
 
 # `due_at` is when a waiting job may start, and when a lease runs out: either way, when it can be claimed.
@@ -118,7 +120,7 @@ class Jobs:
         """Add a job and return its id. The same key (of this user) adds it once, for good: the id of the job that
         exists, waiting, done, failed or cancelled, comes back. Jobs of one `lane` (of this user) run one at a time.
         It is not tried before `due_at`. UsageError when the payload is not plain JSON."""
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             return enqueue_job(connection, identity, kind, payload, key=key, lane=lane, due_at=due_at, now=now)
 
     def claim(
@@ -135,7 +137,7 @@ class Jobs:
             # an idle queue costs a turn no write lock
             if one(connection, f"SELECT min(seq) {CLAIMABLE}", *chosen) is None:
                 return None
-        with self._database.write() as connection:
+        with self._database.write(LANE) as connection:
             connection.execute(GIVE_UP, chosen)
             row = connection.execute(CLAIM, (*chosen, micros(time + timedelta(seconds=seconds)))).fetchone()
         return None if row is None else _job(row)
@@ -164,7 +166,7 @@ class Jobs:
     def complete(self, job: Job) -> None:
         """Done; Conflict if the lease was lost to another claim. One that ran out unclaimed still counts: nobody else
         has begun."""
-        with self._database.write() as connection:
+        with self._database.write(LANE) as connection:
             self._report(job, DONE)
             # only a key has to be remembered
             connection.execute("DELETE FROM jobs WHERE id = ? AND key IS NULL", (job.id,))
@@ -233,7 +235,7 @@ class Jobs:
             "now": micros(now or now_utc()),
             "every": every // timedelta(microseconds=1),
         }
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             if connection.execute(PASS, values).fetchone() is not None:
                 return True
             passed = "SELECT passed_by FROM gates WHERE tenant = ? AND user = ? AND name = ?"
@@ -278,7 +280,7 @@ class Jobs:
     def _decide(self, identity: Identity, job_id: str, change: str, from_statuses: str, now: datetime | None) -> None:
         """`change` and `from_statuses` are constants, never input."""
         values = {**_viewer(identity), "id": job_id, "now": micros(now or now_utc())}
-        with self._database.write() as connection:
+        with self._database.write(LANE) as connection:
             connection.execute(
                 f"UPDATE jobs SET {change} WHERE {VISIBLE} AND id = :id AND {STATUS} IN {from_statuses}", values
             )
@@ -293,7 +295,7 @@ class Jobs:
 
     def _report(self, job: Job, change: str, *values: int | str) -> None:
         """`change` is one of the constants above, never input."""
-        with self._database.write() as connection:
+        with self._database.write(LANE) as connection:
             connection.execute(f"UPDATE jobs SET {change}", (job.id, job.token, *values))
             if connection.changes():
                 return

@@ -36,5 +36,5 @@ class ReadLog:
 
     def _note(self, identity: Identity, call: str, records: Iterable[str], messages: Iterable[str]) -> None:
         detail = {"call": call, "records": sorted(records), "messages": sorted(messages)}
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             audit.append(connection, identity, "read", detail, at=self._clock())

@@ -74,7 +74,7 @@ class Records:
             return known
         fresh = [change.record for change in changes if change.record and change.record.status in READABLE]
         prepared = self._indexer.prepare([document_of(record, identity.user) for record in fresh])
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             known = _receipt(connection, identity, "key", key)
             if known is not None:
                 return known
@@ -98,7 +98,7 @@ class Records:
 
     def cite(self, identity: Identity, record_ids: Sequence[str]) -> None:
         """See `MemoryStore.cite`."""
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             self._rows.count_use(connection, identity, set(record_ids), self._clock())
 
     # ----------------------------------------------------------------------------------------------------------- read

@@ -37,7 +37,7 @@ class Retention:
         now, admin = self._clock(), "admin" in identity.roles
         before = now - _positive(older_than, "expire_transcripts")
         gone = 0
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             rows: Rows = connection.execute(TOO_OLD, (identity.tenant, admin, identity.user, micros(before))).fetchall()
             for user, thread_id, ids in rows:
                 owner = Identity(tenant=identity.tenant, user=user)

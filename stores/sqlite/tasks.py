@@ -108,7 +108,7 @@ class Tasks:
         if not text.strip():
             raise UsageError("a task needs a text that says what is to be done")
         owner = (identity.tenant, identity.user)
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             if thread_id is not None:
                 bind_thread(connection, identity, thread_id)
             if key is not None:
@@ -141,14 +141,14 @@ class Tasks:
     def reschedule(self, identity: Identity, task_id: str, due_at: datetime | None) -> Task:
         """See `contract.Tasks.reschedule`."""
         due = _due(due_at)
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             _still_open(_existing(connection, identity, task_id), "be rescheduled")
             connection.execute(f"UPDATE tasks SET due_at = ?, due_offset = ?, {UNTOLD} WHERE id = ?", (*due, task_id))
             return _existing(connection, identity, task_id)
 
     def depend(self, identity: Identity, task_id: str, after: Sequence[str]) -> Task:
         """See `contract.Tasks.depend`."""
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             task = _existing(connection, identity, task_id)
             if task.status != "scheduled":
                 raise Conflict(f"task {task.id} is {task.status} and cannot wait for others", winner=task.status)
@@ -167,7 +167,7 @@ class Tasks:
         """See `contract.Tasks.claim`."""
         if not self.due(identity, thread_id, now):  # a quiet turn writes nothing
             return []
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             found = _due_in(connection, identity, thread_id, now)
             until = micros(now + CLAIM)
             for task in found:
@@ -176,12 +176,12 @@ class Tasks:
 
     def confirm(self, identity: Identity, thread_id: str, task_ids: Sequence[str]) -> None:
         """See `contract.Tasks.confirm`."""
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             connection.execute(CONFIRM, (identity.tenant, identity.user, thread_id, json.dumps(list(task_ids))))
 
     def deliver(self, identity: Identity, task_ids: Sequence[str]) -> None:
         """See `contract.Tasks.deliver`."""
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             for id in task_ids:
                 task = _existing(connection, identity, id)
                 if task.told_at is not None:
@@ -222,7 +222,7 @@ class Tasks:
             return [_task(row) for row in connection.execute(OF, values)]
 
     def _move(self, identity: Identity, task_id: str, status: TaskStatus, result: str | None = None) -> Task:
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             task = _existing(connection, identity, task_id)
             if status not in TRANSITIONS[task.status]:
                 raise Conflict(f"task {task.id} is {task.status} and cannot become {status}", winner=task.status)

@@ -93,7 +93,7 @@ class Transcripts:
         with self._database.read() as connection:
             if owns_thread(connection, identity, thread_id) and name is None:
                 return
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             bind_thread(connection, identity, thread_id, name)
 
     def threads(self, identity: Identity) -> list[ThreadInfo]:
@@ -118,7 +118,7 @@ class Transcripts:
         thread."""
         if memory not in ("on", "read", "off"):
             raise UsageError(f'memory must be "on", "read" or "off", not {memory!r}')
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             bind_thread(connection, identity, thread_id)
             connection.execute(
                 "UPDATE threads SET memory = ?, memory_because = ? WHERE thread_id = ?", (memory, because, thread_id)
@@ -149,7 +149,7 @@ class Transcripts:
         # Embedding takes as long as it takes: never inside the transaction.
         prepared = [self._indexer.prepare([_document("", said) for said in part]) for part in _batches(fresh)]
         space = evidence_space(identity)
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             for thread_id in {said.thread_id for said in fresh}:
                 bind_thread(connection, identity, thread_id)
             # None for a message that another writer has added meanwhile
@@ -207,7 +207,7 @@ class Transcripts:
         """
         if not reason.strip():
             raise UsageError("erase needs a reason; it is kept with the thread")
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             if not owns_thread(connection, identity, thread_id):
                 return dict.fromkeys(("evidence", "index", "artifacts", "tasks", "inbox"), 0)
             evidence, index = self._erase(connection, identity, thread_id, None)
@@ -241,7 +241,7 @@ class Transcripts:
     def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
         """Erase these messages, whole, and their index rows; returns how many are gone. They are not appended again.
         AccessDenied if the thread is another user's."""
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             if not owns_thread(connection, identity, thread_id):
                 return 0
             evidence, _ = self._erase(connection, identity, thread_id, json.dumps(list(message_ids)))
