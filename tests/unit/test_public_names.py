@@ -27,6 +27,7 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
         everthread.stores: {
             "Evidence",
             "MemoryStore",
+            "PostgresStore",
             "SqliteStore",
             "Worker",
             "open_checkpointer",
