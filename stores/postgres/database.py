@@ -56,9 +56,9 @@ class Database:
         self._local = threading.local()
         self._snapshots: list[psycopg.Connection[Any]] = []
         self._closed = False
-        self.path = self.schema
-        with translated(self.path):
+        with translated(f"schema {self.schema}"):
             self.path = _called(url, self.schema)
+        with translated(self.path):
             with self._connected() as connection:
                 self._migrate(connection)
             self._pool = ConnectionPool(

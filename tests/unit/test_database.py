@@ -318,7 +318,7 @@ def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("url", ["postgresql://localhost/x", "redis://x", "sqlite:", " "])
+@pytest.mark.parametrize("url", ["mysql://localhost/x", "redis://x", "sqlite:", " "])
 def test_an_unknown_url_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="sqlite:"):
         open_store(url)
