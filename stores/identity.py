@@ -102,7 +102,7 @@ class MemoryContext(Frozen):
     it is set: "now" forks with what memory knows today."""
 
     root: bool = True
-    """Whether this is the outermost agent. A sub-agent's run (`as_agent`) is given neither inputs nor notices (R305)."""
+    """Whether this is the outermost agent. A sub-agent's run (`as_agent`) gets neither inputs nor notices (R305)."""
 
     @property
     def moment(self) -> datetime | None:

@@ -165,5 +165,5 @@ def test_a_database_of_another_kind_is_refused(tmp_path: Path, layout: Layout) -
 
 
 def test_a_url_is_refused_with_the_way_that_there_is() -> None:
-    with pytest.raises(UsageError, match="^a URL is no file; use postgres_items"):
+    with pytest.raises(UsageError, match=r"^a URL is no file; use postgres_items"):
         read(Path("postgresql://host/db"), "langgraph")

@@ -10,7 +10,18 @@ from support.records import keep, learnt
 from everthread import Identity
 from everthread.stores import open_store
 
-TENANTS = ("records", "receipts", "audit", "outbox", "consents", "threads", "artifacts", "artifact_uses", "tasks", "jobs")
+TENANTS = (
+    "records",
+    "receipts",
+    "audit",
+    "outbox",
+    "consents",
+    "threads",
+    "artifacts",
+    "artifact_uses",
+    "tasks",
+    "jobs",
+)
 """Tables whose rows say whose they are."""
 
 
