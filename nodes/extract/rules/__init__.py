@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from everthread.nodes.extract import wording
 from everthread.nodes.extract.candidate import Candidate, Window
@@ -43,9 +43,9 @@ class RuleExtractor:
             self._candidate(sketch, number, window)
             for number, line in enumerate(window.lines, 1)
             if line.source == "user"
+            for task in [_Task.of(line.text, _before(number, window))]
             for sketch in _sketches(line, window.project)
-            if not self._is_loose(sketch, window)
-            and not (sketch.unmarked and _is_of_the_task(sketch, line.text, _before(number, window)))
+            if not self._is_loose(sketch, window) and not (sketch.unmarked and task.takes(sketch))
         ]
 
     def _is_loose(self, sketch: Sketch, window: Window) -> bool:
@@ -82,12 +82,23 @@ def _before(number: int, window: Window) -> str:
     return next((line.text for line in reversed(window.lines[: number - 1]) if line.source == "assistant"), "")
 
 
-def _is_of_the_task(sketch: Sketch, text: str, offered: str) -> bool:
-    """Whether a plain "I prefer X" answers what is being done: something is looked for, or the assistant offered X."""
-    if _SEEKS.search(simplified(text)):
-        return True
-    words = set(query_terms(sketch.value or ""))
-    return bool(words) and words <= set(query_terms(offered[-MAX_OFFER:]))
+class _Task(NamedTuple):
+    """What is being done as a message is said; read once for all that it says."""
+
+    seeks: bool
+    """Something is looked for."""
+    offered: frozenset[str]
+    """The words by which the assistant has just offered something."""
+
+    @classmethod
+    def of(cls, text: str, before: str) -> Self:
+        """The task of a message, and of what the assistant said before it."""
+        return cls(bool(_SEEKS.search(simplified(text[:MAX_READ]))), frozenset(query_terms(before[-MAX_OFFER:])))
+
+    def takes(self, sketch: Sketch) -> bool:
+        """Whether a plain "I prefer X" answers what is being done: something is looked for, or X was offered."""
+        words = set(query_terms(sketch.value or ""))
+        return self.seeks or (bool(words) and words <= self.offered)
 
 
 MAX_OFFER = 2_000
