@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from everthread.errors import StoreError, UsageError
 from everthread.migrate.items import Item, Layout, Skipped, json_object, mem0_item, stored_item
+from everthread.stores.open import is_postgres
 
 try:
     import psycopg
@@ -133,7 +134,7 @@ def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
 
 def _parsed(url: str) -> dict[str, Any]:
     """The parts of a URL. No complaint quotes it: where it is torn, the password may be anywhere in it."""
-    if not url.startswith(("postgresql://", "postgres://")):
+    if not is_postgres(url):
         raise UsageError(f"only PostgreSQL is read by URL; write {_FORM}")
     authority, *rest = re.split("[/?]", url.partition("://")[2], maxsplit=1)
     try:

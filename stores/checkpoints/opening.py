@@ -7,6 +7,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from everthread.stores.checkpoints.files import path_of
 from everthread.stores.checkpoints.saver import Saver
 from everthread.stores.checkpoints.sqlite import SqliteSaver
+from everthread.stores.open import is_postgres
 
 __all__ = ["open_checkpointer"]
 
@@ -32,13 +33,8 @@ def open_checkpointer(
     Raises UsageError for an address that is none and for another program's file, StoreError when the file is corrupt,
     locked, read-only or cannot be made, or the server cannot be reached or refuses.
     """
-    if is_server(url):
+    if is_postgres(url):
         from everthread.stores.checkpoints.postgres import PostgresSaver
 
         return PostgresSaver(url, pool_size=pool_size, serde=serde)
     return SqliteSaver(path_of(url), synchronous=synchronous, lease_seconds=lease_seconds, serde=serde)
-
-
-def is_server(url: str) -> bool:
-    """Whether a URL is PostgreSQL's."""
-    return url.startswith(("postgresql://", "postgres://"))
