@@ -18,9 +18,9 @@ from everthread.stores.contract import Task
 from everthread.stores.identity import Frozen, Label, Memory, complaint
 from everthread.stores.portable import USAGE, WRITTEN, Entry
 from everthread.stores.record import Evidence, Receipt, Record
-from everthread.stores.sqlite.artifacts import artifact_id
-from everthread.stores.sqlite.times import micros
-from everthread.stores.sqlite.values import as_blob, offset_of
+from everthread.stores.tables.artifacts import artifact_id
+from everthread.stores.tables.times import micros
+from everthread.stores.tables.values import as_blob, offset_of
 from everthread.stores.transfer import Row
 
 __all__ = ["Kept", "Owner", "PortableEntry", "Revision", "read_entry", "receipt_row", "record_rows"]

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from everthread.stores.record import Receipt, Record
-from everthread.stores.sqlite.times import moment
-from everthread.stores.sqlite.values import as_text, zoned
+from everthread.stores.tables.times import moment
+from everthread.stores.tables.values import as_text, zoned
 from everthread.stores.transfer import Row
 
 __all__ = ["FOLLOWING", "USAGE", "WRITTEN", "Entry", "Found", "plain", "record_of", "told"]

@@ -41,7 +41,7 @@ def audit(
       everthread audit --thread planning --action inject --json
     """
     from everthread.cli.reports import AuditReport
-    from everthread.stores.sqlite.audit import Action
+    from everthread.stores.tables.audit import Action
 
     if action is not None and action not in get_args(Action):
         raise UsageError(f"--action {action!r} is not known; choose from {', '.join(get_args(Action))}")

@@ -14,8 +14,8 @@ from everthread.stores.embedding import Embedder
 from everthread.stores.identity import Memory
 from everthread.stores.record import now_utc
 from everthread.stores.sqlite.database import BACKUP_DAYS, Database
-from everthread.stores.sqlite.opening import Opening
-from everthread.stores.sqlite.table_store import TableStore
+from everthread.stores.tables.opening import Opening
+from everthread.stores.tables.store import TableStore
 
 if TYPE_CHECKING:
     from everthread.stores.sqlite.aio import AsyncSqliteStore

@@ -599,7 +599,7 @@ def test_a_spoilt_file_is_refused_before_anything_is_written(
 
 def test_every_table_is_exported_or_named_as_nobody_s(store: MemoryStore) -> None:
     """So that what a new table keeps is not forgotten."""
-    from everthread.stores.sqlite.transfer import DERIVED, IN_PART, NOBODYS
+    from everthread.stores.tables.transfer import DERIVED, IN_PART, NOBODYS
 
     with store.transfer.snapshot() as snapshot:
         dumped = {row.table for row in snapshot.dump()}

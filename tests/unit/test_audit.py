@@ -18,7 +18,7 @@ from everthread.errors import StoreError
 from everthread.stores import SqliteStore
 from everthread.stores.contract import Finding, Noted, Used
 from everthread.stores.record import Change, Selection
-from everthread.stores.sqlite import audit
+from everthread.stores.tables import audit
 
 SECRET = "Ana keeps the Xylophon-4711 under the carpet"
 

@@ -13,7 +13,7 @@ from everthread.errors import StoreError
 from everthread.stores import SqliteStore
 from everthread.stores.contract import Finding, Job
 from everthread.stores.record import Change, Relation, now_utc
-from everthread.stores.sqlite.jobs import ATTEMPTS
+from everthread.stores.tables.jobs import ATTEMPTS
 
 
 @pytest.fixture

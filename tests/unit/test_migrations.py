@@ -26,7 +26,7 @@ from everthread.stores.identity import Within
 from everthread.stores.record import Governance, Selection
 from everthread.stores.scoring import Document, encode
 from everthread.stores.sqlite.database import Database, migrations
-from everthread.stores.sqlite.rows import Stored, body_of, bounds_of, columns_of, document_of, space_of
+from everthread.stores.tables.rows import Stored, body_of, bounds_of, columns_of, document_of, space_of
 
 NEWEST = max(migrations())
 TASK = """

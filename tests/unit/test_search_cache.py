@@ -10,7 +10,7 @@ import pytest
 from everthread.stores.encoding import Bounds, Document, encode
 from everthread.stores.scoring import Corpus, Query
 from everthread.stores.sqlite.database import Database
-from everthread.stores.sqlite.search import ENTRY_BYTES, SearchIndex, SearchRow
+from everthread.stores.tables.search import ENTRY_BYTES, SearchIndex, SearchRow
 
 SPACE = "acme/records/user/ana"
 

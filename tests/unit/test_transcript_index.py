@@ -13,10 +13,10 @@ from everthread import Evidence, Identity
 from everthread.stores.embedding import Embedder, resolve_embedder
 from everthread.stores.scoring import Corpus, Document, Query
 from everthread.stores.sqlite.database import Database
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.jobs import Jobs
-from everthread.stores.sqlite.search import SearchIndex, evidence_space
-from everthread.stores.sqlite.transcripts import INDEXED_CHARACTERS, Transcripts
+from everthread.stores.tables.indexing import Indexer
+from everthread.stores.tables.jobs import Jobs
+from everthread.stores.tables.search import SearchIndex, evidence_space
+from everthread.stores.tables.transcripts import INDEXED_CHARACTERS, Transcripts
 
 NOON = datetime(2026, 5, 8, 12, tzinfo=UTC)
 

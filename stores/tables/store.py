@@ -26,31 +26,31 @@ from everthread.stores.database import Database
 from everthread.stores.embedding import Embedder, resolve_embedder
 from everthread.stores.identity import Identity, Memory, Scope
 from everthread.stores.record import Change, ErasureReceipt, Recall, Receipt, Record, Selection, Status
-from everthread.stores.sqlite.artifacts import Artifacts
-from everthread.stores.sqlite.audit import AuditLog
-from everthread.stores.sqlite.consent import Consents
-from everthread.stores.sqlite.doctor import Doctor
-from everthread.stores.sqlite.erasure import Eraser
-from everthread.stores.sqlite.inbox import Inbox
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.items import Items
-from everthread.stores.sqlite.jobs import Jobs
-from everthread.stores.sqlite.outbox import Outbox
-from everthread.stores.sqlite.plain import PlainRecords, is_ours
-from everthread.stores.sqlite.profile import Profiles
-from everthread.stores.sqlite.reads import ReadLog
-from everthread.stores.sqlite.recall import Recaller
-from everthread.stores.sqlite.records import Records
-from everthread.stores.sqlite.reindexing import Reindexer
-from everthread.stores.sqlite.repair import Repair
-from everthread.stores.sqlite.restoring import Restoring
-from everthread.stores.sqlite.retention import Retention
-from everthread.stores.sqlite.rows import Rows
-from everthread.stores.sqlite.search import SearchIndex
-from everthread.stores.sqlite.sweeper import Sweeper, ended
-from everthread.stores.sqlite.tasks import Tasks
-from everthread.stores.sqlite.transcripts import Transcripts
-from everthread.stores.sqlite.transfer import Transfer
+from everthread.stores.tables.artifacts import Artifacts
+from everthread.stores.tables.audit import AuditLog
+from everthread.stores.tables.consent import Consents
+from everthread.stores.tables.doctor import Doctor
+from everthread.stores.tables.erasure import Eraser
+from everthread.stores.tables.inbox import Inbox
+from everthread.stores.tables.indexing import Indexer
+from everthread.stores.tables.items import Items
+from everthread.stores.tables.jobs import Jobs
+from everthread.stores.tables.outbox import Outbox
+from everthread.stores.tables.plain import PlainRecords, is_ours
+from everthread.stores.tables.profile import Profiles
+from everthread.stores.tables.reads import ReadLog
+from everthread.stores.tables.recall import Recaller
+from everthread.stores.tables.records import Records
+from everthread.stores.tables.reindexing import Reindexer
+from everthread.stores.tables.repair import Repair
+from everthread.stores.tables.restoring import Restoring
+from everthread.stores.tables.retention import Retention
+from everthread.stores.tables.rows import Rows
+from everthread.stores.tables.search import SearchIndex
+from everthread.stores.tables.sweeper import Sweeper, ended
+from everthread.stores.tables.tasks import Tasks
+from everthread.stores.tables.transcripts import Transcripts
+from everthread.stores.tables.transfer import Transfer
 
 __all__ = ["TableStore"]
 

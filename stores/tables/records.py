@@ -14,12 +14,12 @@ from everthread.stores.contract import READABLE
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, Scope, aware, owners_of
 from everthread.stores.record import Change, Receipt, Record, Status, new_id
-from everthread.stores.sqlite.commit import Commit
-from everthread.stores.sqlite.consent import Consents
-from everthread.stores.sqlite.indexing import Indexer, order_vectors
-from everthread.stores.sqlite.rows import BODY, NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
-from everthread.stores.sqlite.search import SearchIndex, record_space
-from everthread.stores.sqlite.times import micros
+from everthread.stores.tables.commit import Commit
+from everthread.stores.tables.consent import Consents
+from everthread.stores.tables.indexing import Indexer, order_vectors
+from everthread.stores.tables.rows import BODY, NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
+from everthread.stores.tables.search import SearchIndex, record_space
+from everthread.stores.tables.times import micros
 from everthread.stores.text import normalise
 
 __all__ = ["Records"]

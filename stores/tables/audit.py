@@ -13,9 +13,9 @@ from everthread.errors import UsageError
 from everthread.stores.contract import AuditEntry, Finding, Noted, ToolCall, Touch
 from everthread.stores.database import Connection, Database, Rows, one
 from everthread.stores.identity import Identity
-from everthread.stores.sqlite.rows import Rows as RecordRows
-from everthread.stores.sqlite.threads import owns_thread
-from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.tables.rows import Rows as RecordRows
+from everthread.stores.tables.threads import owns_thread
+from everthread.stores.tables.times import micros, moment
 
 __all__ = ["Action", "AuditLog", "append", "first_broken", "index_drift", "link", "reindex", "verified"]
 

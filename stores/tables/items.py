@@ -32,7 +32,7 @@ from everthread.stores.filters import matches
 from everthread.stores.item_ops import Batch, checked
 from everthread.stores.namespaces import Namespace, listed
 from everthread.stores.record import now_utc
-from everthread.stores.sqlite.item_vectors import Embedded, Floats, ItemVectors
+from everthread.stores.tables.item_vectors import Embedded, Floats, ItemVectors
 
 __all__ = ["Items"]
 

@@ -8,7 +8,7 @@ from everthread.errors import AccessDenied
 from everthread.stores.database import Connection
 from everthread.stores.identity import Identity, thread_name_check
 from everthread.stores.record import now_utc
-from everthread.stores.sqlite.times import micros
+from everthread.stores.tables.times import micros
 
 __all__ = ["Memory", "bind_thread", "owns_thread"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from everthread.stores.contract import Finding
 from everthread.stores.database import Connection, Database, one
-from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.jobs import Jobs
-from everthread.stores.sqlite.reindexing import Reindexer
-from everthread.stores.sqlite.rows import columns_of, stored_records
+from everthread.stores.tables import audit
+from everthread.stores.tables.indexing import Indexer
+from everthread.stores.tables.jobs import Jobs
+from everthread.stores.tables.reindexing import Reindexer
+from everthread.stores.tables.rows import columns_of, stored_records
 
 __all__ = ["LEFT_OVER", "RELATIONS", "TORN", "Doctor", "drifted_fields", "unreadable"]
 

@@ -14,8 +14,8 @@ from everthread.stores.contract import Event
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import Record
-from everthread.stores.sqlite.rows import BODY, Stored
-from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.tables.rows import BODY, Stored
+from everthread.stores.tables.times import micros, moment
 
 __all__ = ["Kind", "Outbox", "append", "append_task", "prune"]
 

@@ -15,11 +15,11 @@ from everthread.errors import StoreError
 from everthread.stores.contract import Finding
 from everthread.stores.database import Connection, Database
 from everthread.stores.record import Record
-from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.doctor import LEFT_OVER, RELATIONS, TORN, drifted_fields, unreadable
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.reindexing import Reindexer
-from everthread.stores.sqlite.rows import SAVE, Rows, Stored, columns_of, stored_records
+from everthread.stores.tables import audit
+from everthread.stores.tables.doctor import LEFT_OVER, RELATIONS, TORN, drifted_fields, unreadable
+from everthread.stores.tables.indexing import Indexer
+from everthread.stores.tables.reindexing import Reindexer
+from everthread.stores.tables.rows import SAVE, Rows, Stored, columns_of, stored_records
 
 __all__ = ["Repair"]
 

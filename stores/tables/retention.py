@@ -10,9 +10,9 @@ from everthread.errors import UsageError
 from everthread.stores.database import Database, Rows
 from everthread.stores.identity import Identity
 from everthread.stores.jobs import Job
-from everthread.stores.sqlite import audit, outbox
-from everthread.stores.sqlite.times import micros
-from everthread.stores.sqlite.transcripts import Transcripts
+from everthread.stores.tables import audit, outbox
+from everthread.stores.tables.times import micros
+from everthread.stores.tables.transcripts import Transcripts
 
 __all__ = ["Retention"]
 

@@ -12,10 +12,10 @@ from everthread.stores.contract import Task, TaskStatus
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, aware
 from everthread.stores.record import new_id, now_utc
-from everthread.stores.sqlite import outbox
-from everthread.stores.sqlite.threads import bind_thread
-from everthread.stores.sqlite.times import micros, moment
-from everthread.stores.sqlite.values import as_blob, as_text, offset_of, zoned
+from everthread.stores.tables import outbox
+from everthread.stores.tables.threads import bind_thread
+from everthread.stores.tables.times import micros, moment
+from everthread.stores.tables.values import as_blob, as_text, offset_of, zoned
 
 __all__ = ["TRANSITIONS", "Tasks", "erase_tasks_of", "erase_tasks_said"]
 

@@ -12,11 +12,11 @@ from everthread.stores.contract import READABLE
 from everthread.stores.database import Connection, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import Change, Decision, Record, Relation, RelationKind
-from everthread.stores.sqlite import audit, outbox
-from everthread.stores.sqlite.rows import Rows, Stored, bounds_of, save, space_of
-from everthread.stores.sqlite.search import SearchIndex, SearchRow
-from everthread.stores.sqlite.times import moment
-from everthread.stores.sqlite.tombstones import is_buried, key_of, rests_on_buried
+from everthread.stores.tables import audit, outbox
+from everthread.stores.tables.rows import Rows, Stored, bounds_of, save, space_of
+from everthread.stores.tables.search import SearchIndex, SearchRow
+from everthread.stores.tables.times import moment
+from everthread.stores.tables.tombstones import is_buried, key_of, rests_on_buried
 
 __all__ = ["Commit"]
 

@@ -11,9 +11,9 @@ from everthread.stores.contract import Artifact
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import now_utc
-from everthread.stores.sqlite.threads import bind_thread, owns_thread
-from everthread.stores.sqlite.times import micros, moment
-from everthread.stores.sqlite.values import as_blob, as_text
+from everthread.stores.tables.threads import bind_thread, owns_thread
+from everthread.stores.tables.times import micros, moment
+from everthread.stores.tables.values import as_blob, as_text
 
 __all__ = ["Artifacts", "artifact_id", "erase_artifacts_of"]
 

@@ -15,16 +15,16 @@ from everthread.stores.contract import ThreadEraser
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, Selection
-from everthread.stores.sqlite import audit, outbox
-from everthread.stores.sqlite.artifacts import Artifacts
-from everthread.stores.sqlite.reasons import ERASED, blank_reasons, repeats
-from everthread.stores.sqlite.rows import BODY, Rows, Stored, body_of, save, space_of
-from everthread.stores.sqlite.search import SearchIndex
-from everthread.stores.sqlite.tasks import erase_tasks_said
-from everthread.stores.sqlite.tombstones import bury, bury_messages
-from everthread.stores.sqlite.transcripts import Transcripts
-from everthread.stores.sqlite.values import as_text
-from everthread.stores.sqlite.verification import Verifier
+from everthread.stores.tables import audit, outbox
+from everthread.stores.tables.artifacts import Artifacts
+from everthread.stores.tables.reasons import ERASED, blank_reasons, repeats
+from everthread.stores.tables.rows import BODY, Rows, Stored, body_of, save, space_of
+from everthread.stores.tables.search import SearchIndex
+from everthread.stores.tables.tasks import erase_tasks_said
+from everthread.stores.tables.tombstones import bury, bury_messages
+from everthread.stores.tables.transcripts import Transcripts
+from everthread.stores.tables.values import as_text
+from everthread.stores.tables.verification import Verifier
 from everthread.stores.text import normalise
 
 __all__ = ["Eraser"]

@@ -19,10 +19,10 @@ from everthread.stores.item_ops import checked
 from everthread.stores.namespaces import Namespace, listed
 from everthread.stores.record import Record
 from everthread.stores.scoring import Query
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.rows import Rows
-from everthread.stores.sqlite.search import SearchIndex, record_space
-from everthread.stores.sqlite.times import moment
+from everthread.stores.tables.indexing import Indexer
+from everthread.stores.tables.rows import Rows
+from everthread.stores.tables.search import SearchIndex, record_space
+from everthread.stores.tables.times import moment
 
 __all__ = ["PlainRecords", "is_ours"]
 

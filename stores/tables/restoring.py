@@ -16,15 +16,15 @@ from everthread.stores.encoding import Document
 from everthread.stores.identity import Identity
 from everthread.stores.item_ops import checked
 from everthread.stores.record import Receipt, Record
-from everthread.stores.sqlite import outbox
-from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors
-from everthread.stores.sqlite.item_vectors import Embedded, ItemVectors
-from everthread.stores.sqlite.reasons import ERASED
-from everthread.stores.sqlite.rows import SAVE, SAVE_REVISION, Stored, body_of, columns_of, document_of, space_of
-from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space
-from everthread.stores.sqlite.threads import bind_thread
-from everthread.stores.sqlite.tombstones import is_buried, key_of, was_message_buried
-from everthread.stores.sqlite.transcripts import searched_of
+from everthread.stores.tables import outbox
+from everthread.stores.tables.indexing import Indexer, Prepared, order_vectors
+from everthread.stores.tables.item_vectors import Embedded, ItemVectors
+from everthread.stores.tables.reasons import ERASED
+from everthread.stores.tables.rows import SAVE, SAVE_REVISION, Stored, body_of, columns_of, document_of, space_of
+from everthread.stores.tables.search import SearchIndex, SearchRow, evidence_space
+from everthread.stores.tables.threads import bind_thread
+from everthread.stores.tables.tombstones import is_buried, key_of, was_message_buried
+from everthread.stores.tables.transcripts import searched_of
 from everthread.stores.transfer import Outcome, Row
 
 __all__ = ["Restoring"]

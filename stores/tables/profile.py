@@ -11,8 +11,8 @@ from everthread.stores.access import may_read, unfit
 from everthread.stores.database import Connection, Database
 from everthread.stores.identity import Identity, Owner, aware
 from everthread.stores.record import Authority, Record
-from everthread.stores.sqlite.rows import BODY, NO_THREAD, OF_OWNER, Rows, Stored, permission
-from everthread.stores.sqlite.search import SearchIndex, record_space
+from everthread.stores.tables.rows import BODY, NO_THREAD, OF_OWNER, Rows, Stored, permission
+from everthread.stores.tables.search import SearchIndex, record_space
 
 __all__ = ["Profiles"]
 

@@ -22,11 +22,11 @@ from everthread.stores.ranking import collapse, entity_links, task_matches, weig
 from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
 from everthread.stores.scoring import Corpus, Query, Scores
-from everthread.stores.sqlite.indexing import Indexer
-from everthread.stores.sqlite.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
-from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space, record_space
-from everthread.stores.sqlite.times import micros
-from everthread.stores.sqlite.transcripts import Transcripts
+from everthread.stores.tables.indexing import Indexer
+from everthread.stores.tables.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
+from everthread.stores.tables.search import SearchIndex, SearchRow, evidence_space, record_space
+from everthread.stores.tables.times import micros
+from everthread.stores.tables.transcripts import Transcripts
 from everthread.stores.text import is_telling, query_terms, terms
 
 __all__ = ["Question", "Recaller"]

@@ -10,8 +10,8 @@ from everthread.stores.access import check_consent
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, Memory
 from everthread.stores.record import Change
-from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.times import micros
+from everthread.stores.tables import audit
+from everthread.stores.tables.times import micros
 
 __all__ = ["Consents"]
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 from everthread.stores.database import Connection, Database, Rows
 from everthread.stores.identity import Identity, thread_name_check
-from everthread.stores.sqlite.threads import bind_thread, owns_thread
-from everthread.stores.sqlite.values import as_blob, as_text
+from everthread.stores.tables.threads import bind_thread, owns_thread
+from everthread.stores.tables.values import as_blob, as_text
 
 __all__ = ["Inbox", "erase_inputs"]
 

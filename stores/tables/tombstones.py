@@ -16,7 +16,7 @@ from datetime import datetime
 from everthread.stores.database import Connection, one
 from everthread.stores.identity import Identity, encode_label
 from everthread.stores.record import Record
-from everthread.stores.sqlite.times import micros
+from everthread.stores.tables.times import micros
 from everthread.stores.text import normalise
 
 __all__ = ["bury", "bury_messages", "is_buried", "key_of", "rests_on_buried", "was_message_buried"]

@@ -8,7 +8,7 @@ from datetime import datetime
 from everthread.stores.database import Database
 from everthread.stores.identity import Identity
 from everthread.stores.record import Hit, Record
-from everthread.stores.sqlite import audit
+from everthread.stores.tables import audit
 
 __all__ = ["ReadLog"]
 

@@ -14,8 +14,8 @@ from everthread.errors import UsageError
 from everthread.stores.bound import private_root
 from everthread.stores.database import Connection, Database, Taken
 from everthread.stores.identity import Identity
-from everthread.stores.sqlite import audit
-from everthread.stores.sqlite.restoring import Restoring
+from everthread.stores.tables import audit
+from everthread.stores.tables.restoring import Restoring
 from everthread.stores.transfer import COUNTERS, Mark, Outcome, Part, Row
 
 __all__ = ["DERIVED", "IN_PART", "NOBODYS", "Dump", "Transfer"]

@@ -19,8 +19,8 @@ from everthread.stores.encoding import Bounds, Document
 from everthread.stores.identity import Identity, Owner
 from everthread.stores.reach import reach_of
 from everthread.stores.record import Record
-from everthread.stores.sqlite.search import record_space
-from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.tables.search import record_space
+from everthread.stores.tables.times import micros, moment
 from everthread.stores.text import normalise
 
 __all__ = [

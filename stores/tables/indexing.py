@@ -16,8 +16,8 @@ from everthread.stores.database import Connection, Database, one
 from everthread.stores.embedding import Embedder, StaticEmbedder, Tokens, hurried, unit
 from everthread.stores.encoding import Document, encode, encode_all, pieces
 from everthread.stores.identity import Identity
-from everthread.stores.sqlite.jobs import enqueue_job
-from everthread.stores.sqlite.search import SearchRow
+from everthread.stores.tables.jobs import enqueue_job
+from everthread.stores.tables.search import SearchRow
 
 __all__ = ["Indexer", "Prepared", "QueryVector", "order_vectors", "words_of"]
 

@@ -13,14 +13,14 @@ from everthread.stores.database import EVERY, Connection, Database, Rows, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, now_utc
 from everthread.stores.scoring import Document
-from everthread.stores.sqlite.artifacts import erase_artifacts_of
-from everthread.stores.sqlite.inbox import erase_inputs
-from everthread.stores.sqlite.indexing import Indexer, order_vectors
-from everthread.stores.sqlite.search import SearchIndex, SearchRow, evidence_space
-from everthread.stores.sqlite.tasks import erase_tasks_of
-from everthread.stores.sqlite.threads import Memory, bind_thread, owns_thread
-from everthread.stores.sqlite.times import micros, moment
-from everthread.stores.sqlite.values import as_blob, as_text, offset_of, zoned
+from everthread.stores.tables.artifacts import erase_artifacts_of
+from everthread.stores.tables.inbox import erase_inputs
+from everthread.stores.tables.indexing import Indexer, order_vectors
+from everthread.stores.tables.search import SearchIndex, SearchRow, evidence_space
+from everthread.stores.tables.tasks import erase_tasks_of
+from everthread.stores.tables.threads import Memory, bind_thread, owns_thread
+from everthread.stores.tables.times import micros, moment
+from everthread.stores.tables.values import as_blob, as_text, offset_of, zoned
 from everthread.stores.traces import Traces
 
 __all__ = ["INDEXED_CHARACTERS", "Transcripts", "searchable", "searched_of"]

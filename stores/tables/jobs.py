@@ -14,7 +14,7 @@ from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity
 from everthread.stores.jobs import Handlers, Job, JobInfo, JobStatus, wordless
 from everthread.stores.record import new_id, now_utc
-from everthread.stores.sqlite.times import micros, moment
+from everthread.stores.tables.times import micros, moment
 
 __all__ = ["ATTEMPTS", "BACKOFF", "Jobs", "enqueue_job"]
 

@@ -11,10 +11,10 @@ from everthread.stores.contract import Job
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import NAMESPACE_ROOT, Identity
 from everthread.stores.scoring import Document
-from everthread.stores.sqlite.indexing import Indexer, Prepared, order_vectors, words_of
-from everthread.stores.sqlite.rows import Rows, document_of, space_of, stored_records
-from everthread.stores.sqlite.search import SearchIndex, is_evidence_space
-from everthread.stores.sqlite.transcripts import Transcripts
+from everthread.stores.tables.indexing import Indexer, Prepared, order_vectors, words_of
+from everthread.stores.tables.rows import Rows, document_of, space_of, stored_records
+from everthread.stores.tables.search import SearchIndex, is_evidence_space
+from everthread.stores.tables.transcripts import Transcripts
 
 __all__ = ["Key", "Reindexer"]
 

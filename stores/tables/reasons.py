@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from everthread.stores.database import Connection
 from everthread.stores.record import Receipt, Record
-from everthread.stores.sqlite.rows import body_of
+from everthread.stores.tables.rows import body_of
 from everthread.stores.text import normalise
 
 __all__ = ["ERASED", "blank_reasons", "repeats"]

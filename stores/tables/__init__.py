@@ -1,0 +1,1 @@
+"""A whole store in the tables of a database: what the backends share. Each has its own `database` and `connection`."""
