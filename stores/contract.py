@@ -317,7 +317,7 @@ class AuditEntry(Frozen):
     """One thing that was done to memory, or with it (R285, R296). Ids, counts and names of rules; never a statement."""
 
     seq: int
-    """Its place in the chain, which all tenants share; pass the last one as `after` to go on."""
+    """Its place in its tenant's chain, from 1; pass the last one as `after` to go on."""
     at: AwareDatetime
     """When."""
     user: str
@@ -643,9 +643,9 @@ class MemoryStore(BaseStore):
         """
 
     @abstractmethod
-    def verify_audit(self) -> Finding:
-        """Whether the chain of all entries, those of every tenant, is whole; `detail` counts them, or names the first
-        that is broken."""
+    def verify_audit(self, tenant: str | None = None) -> Finding:
+        """Whether the chain of a tenant's entries is whole (None: the chain of every tenant); `detail` counts them, or
+        names the first that is broken. What is said of one tenant's chain says nothing of the others."""
 
     @abstractmethod
     def note(

@@ -53,10 +53,6 @@ class Connection(Runs, Protocol):
     def executemany(self, sql: str, values: Iterable[Any], /) -> object:
         """Run one statement for each of the values."""
 
-    def line_up(self) -> None:
-        """From here to the end of the transaction, nobody else writes to what all tenants share: the log's chain, the
-        feed of events."""
-
     def changes(self) -> int:
         """How many rows the last statement has changed."""
 
@@ -68,6 +64,9 @@ class Connection(Runs, Protocol):
 
     def keep(self, name: str, value: Kept) -> None:
         """Keep it, in place of what was kept."""
+
+    def keep_first(self, name: str, value: Kept) -> Any:
+        """Keep it unless something is kept under this name; returns what is kept."""
 
     def all_kept(self) -> list[tuple[str, Kept]]:
         """Every name with what is kept under it, by name."""

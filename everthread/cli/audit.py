@@ -54,7 +54,7 @@ def audit(
             after=after,
             limit=limit,
         )
-        chain = store.verify_audit()
+        chain = store.verify_audit(here.identity.tenant)
     if here.json:
         print_json(AuditReport(entries=entries, chain=chain))
     else:

@@ -13,9 +13,9 @@ from everthread.stores.postgres.statements import translate
 
 __all__ = ["IN_LANE", "MIGRATING", "OURS", "WRITING", "Connection", "Cursor", "lock"]
 
-MIGRATING, WRITING, IN_LANE, LINED_UP = range(0x65767400, 0x65767404)
+MIGRATING, WRITING, IN_LANE = range(0x65767400, 0x65767403)
 """Kinds of advisory locks. A schema is migrated once. Who writes in a lane holds WRITING with others, who writes alone
-holds it alone; one writes in a lane; LINED_UP comes last, and so never waits for one who waits for it."""
+holds it alone; one writes in a lane."""
 OURS = "migrations"
 """The table that says which schema this is; no part of the memory."""
 TABLES = """
@@ -38,6 +38,7 @@ FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'seq' A
 WHERE relnamespace = current_schema()::regnamespace
 """
 """By table, which number it gave out last; NULL for none."""
+KEEP = "INSERT INTO meta (name, value, number, bytes) VALUES (?, ?, ?, ?)"
 FETCH = 500
 """Rows that are fetched at once of what is read at length."""
 
@@ -72,11 +73,9 @@ class Connection:
     """See `stores.database.Connection`. `streams`: rows of a statement without values are fetched as they are read, not
     all at once."""
 
-    def __init__(self, raw: psycopg.Connection[Any], *, schema: str = "", streams: bool = False) -> None:
+    def __init__(self, raw: psycopg.Connection[Any], *, streams: bool = False) -> None:
         self.raw = raw
         self._streams = streams
-        self._line = lock(LINED_UP, schema)
-        self._lined_up = False
         self._reading: list[psycopg.ServerCursor[Any]] = []
         # sequences are of no state: what they had given out when the snapshot began is what belongs to it
         self._numbers = dict(raw.execute(NUMBERS).fetchall()) if streams else None
@@ -93,11 +92,6 @@ class Connection:
         cursor = self.raw.execute(told.encode(), _values(told, values))
         self._count(cursor.rowcount)
         return Cursor(cursor)
-
-    def line_up(self) -> None:
-        if not self._lined_up:
-            self.raw.execute(f"SELECT pg_advisory_xact_lock({self._line})".encode())
-            self._lined_up = True
 
     def close(self) -> None:
         """End what is being read."""
@@ -128,10 +122,15 @@ class Connection:
 
     def keep(self, name: str, value: Kept) -> None:
         self.execute(
-            "INSERT INTO meta (name, value, number, bytes) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
+            f"{KEEP} ON CONFLICT (name) DO UPDATE SET "
             "value = excluded.value, number = excluded.number, bytes = excluded.bytes",
             (name, *_as_three(value)),
         )
+
+    def keep_first(self, name: str, value: Kept) -> Any:
+        # one who keeps something under this name at the same time is waited for, and seen afterwards
+        self.execute(f"{KEEP} ON CONFLICT DO NOTHING", (name, *_as_three(value)))
+        return self.kept(name)
 
     def all_kept(self) -> list[tuple[str, Kept]]:
         found = self.execute("SELECT name, value, number, bytes FROM meta ORDER BY name").fetchall()

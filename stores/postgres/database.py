@@ -178,7 +178,7 @@ class Database:
             raise UsageError(f"{self.path} is closed; open the store again")
         raw = self._taken(begin)
         before = getattr(self._local, "connection", None), getattr(self._local, "writes", False)
-        self._local.connection, self._local.writes = connection, _ = Connection(raw, schema=self.schema), writes
+        self._local.connection, self._local.writes = connection, _ = Connection(raw), writes
         try:
             yield connection
             raw.execute("COMMIT" if writes else "ROLLBACK")

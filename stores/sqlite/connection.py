@@ -16,14 +16,15 @@ __all__ = ["Connection"]
 class Connection(apsw.Connection):
     """See `stores.database.Connection`."""
 
-    def line_up(self) -> None:
-        """Nothing is left to do: a file has one writer."""
-
     def kept(self, name: str) -> Any:
         return one(self, "SELECT value FROM meta WHERE name = ?", name)
 
     def keep(self, name: str, value: Kept) -> None:
         self.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)", (name, value))
+
+    def keep_first(self, name: str, value: Kept) -> Any:
+        self.execute("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
+        return self.kept(name)
 
     def all_kept(self) -> list[tuple[str, Kept]]:
         return [(str(name), value) for name, value in self.execute("SELECT name, value FROM meta ORDER BY name")]

@@ -24,6 +24,7 @@ from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import one
 from everthread.stores.files import make_private, patiently
 from everthread.stores.sqlite.connection import Connection
+from everthread.stores.tables.audit import link
 
 APPLICATION_ID = 0x65767468
 """`evth`, in the file's header: tells our files from others'."""
@@ -121,7 +122,7 @@ class Database:
                 self._back_up(version)
             for number, script in scripts.items():
                 if number > version:
-                    connection.execute(script)
+                    run_script(connection, script)
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={newest}")
             connection.execute("COMMIT")
@@ -273,6 +274,12 @@ def migrations() -> dict[int, str]:
     folder = files("everthread.stores.sqlite").joinpath("migrations")
     scripts = {int(entry.name[:4]): entry for entry in folder.iterdir() if entry.name.endswith(".sql")}
     return {number: scripts[number].read_text(encoding="utf-8") for number in sorted(scripts)}
+
+
+def run_script(connection: apsw.Connection, script: str) -> None:
+    """Run a migration, with the functions that it may call."""
+    connection.create_scalar_function("audit_link", lambda last, *row: link(last, row), 6, deterministic=True)
+    connection.execute(script)
 
 
 @contextmanager

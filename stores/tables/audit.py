@@ -1,4 +1,4 @@
-"""The log of what was done to memory: ids only, each row's hash covering the one before it (R285, R296)."""
+"""The log of what was done to memory: ids only, for each tenant a chain of hashes (R285, R296)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Literal
 
 from everthread.errors import UsageError
 from everthread.stores.contract import AuditEntry, Finding, Noted, ToolCall, Touch
-from everthread.stores.database import Connection, Database, Rows, one
+from everthread.stores.database import Connection, Database, Rows
 from everthread.stores.identity import Identity
 from everthread.stores.tables.rows import Rows as RecordRows
 from everthread.stores.tables.threads import owns_thread
@@ -19,6 +21,8 @@ from everthread.stores.tables.times import micros, moment
 
 __all__ = ["Action", "AuditLog", "append", "first_broken", "index_drift", "link", "reindex", "verified"]
 
+Place = tuple[str, int]
+"""A tenant, and the number of an entry in its chain."""
 Action = Literal[
     "write",
     "read",
@@ -37,7 +41,8 @@ Action = Literal[
 """What an entry says was done."""
 
 APPEND = "INSERT INTO audit (seq, at, tenant, user, action, detail, hash) VALUES (?, ?, ?, ?, ?, ?, ?)"
-ABOUT = "INSERT INTO audit_records (record_id, seq, holder) VALUES (?, ?, ?)"
+ABOUT = "INSERT INTO audit_records (tenant, record_id, seq, holder) VALUES (?, ?, ?, ?)"
+NEWEST = "SELECT seq, hash FROM audit WHERE tenant = ? ORDER BY seq DESC LIMIT 1"
 
 FIELDS = "audit.seq, audit.at, audit.user, audit.action, audit.thread_id, audit.detail"
 WANTED = """
@@ -45,13 +50,15 @@ audit.seq > :after AND (:action IS NULL OR audit.action = :action)
 AND (:thread IS NULL OR audit.thread_id = :thread)
 """
 BY_RECORD = f"""
-SELECT {FIELDS} FROM audit_records CROSS JOIN audit ON audit.seq = audit_records.seq
-WHERE audit_records.record_id = :record AND audit.tenant = :tenant AND (:admin OR audit.user = :user) AND {WANTED}
+SELECT {FIELDS} FROM audit_records
+CROSS JOIN audit ON audit.tenant = audit_records.tenant AND audit.seq = audit_records.seq
+WHERE audit_records.tenant = :tenant AND audit_records.record_id = :record AND (:admin OR audit.user = :user)
+    AND {WANTED}
 ORDER BY audit_records.seq LIMIT :limit
 """
 BY_THREAD = f"""
 SELECT {FIELDS} FROM audit
-WHERE audit.thread_id = :thread AND +audit.tenant = :tenant AND (:admin OR +audit.user = :user) AND {WANTED}
+WHERE audit.tenant = :tenant AND audit.thread_id = :thread AND (:admin OR +audit.user = :user) AND {WANTED}
 ORDER BY audit.seq LIMIT :limit
 """
 BY_USER = f"""
@@ -61,23 +68,23 @@ ORDER BY audit.seq LIMIT :limit
 BY_TENANT = f"SELECT {FIELDS} FROM audit WHERE audit.tenant = :tenant AND {WANTED} ORDER BY audit.seq LIMIT :limit"
 BY_OTHERS = f"""
 SELECT {FIELDS}, json_group_array(audit_records.record_id)
-FROM audit_records CROSS JOIN audit ON audit.seq = audit_records.seq
-WHERE audit_records.holder = :user AND audit_records.seq > :after AND audit.tenant = :tenant
+FROM audit_records CROSS JOIN audit ON audit.tenant = audit_records.tenant AND audit.seq = audit_records.seq
+WHERE audit_records.tenant = :tenant AND audit_records.holder = :user AND audit_records.seq > :after
     AND (:record IS NULL OR audit_records.record_id = :record) AND {WANTED}
-GROUP BY audit.seq ORDER BY audit.seq LIMIT :limit
+GROUP BY audit.tenant, audit.seq ORDER BY audit.seq LIMIT :limit
 """
 """What others did to this user's own records, with the ids of those."""
 
 NOTED = """
 SELECT 1 FROM audit
-WHERE thread_id IS NOT DISTINCT FROM :thread AND reply_id IS NOT DISTINCT FROM :reply AND +tenant = :tenant
+WHERE tenant = :tenant AND thread_id IS NOT DISTINCT FROM :thread AND reply_id IS NOT DISTINCT FROM :reply
     AND action IN ('recall', 'inject', 'act', 'cite')
     AND (:reply IS NOT NULL OR detail ->> '$.answers' = :answers)
 LIMIT 1
 """
 CITED = """
 SELECT used.value ->> '$[0]' FROM audit, json_each(audit.detail, '$.records') AS used
-WHERE audit.thread_id = :thread AND +audit.tenant = :tenant AND audit.action = 'cite'
+WHERE audit.tenant = :tenant AND audit.thread_id = :thread AND audit.action = 'cite'
     AND audit.detail ->> '$.answers' = :answers
 """
 """What was cited already in the answer to this message."""
@@ -94,12 +101,12 @@ TOUCHES = f"""
 {FAMILY}
 SELECT DISTINCT injected.at, injected.user, injected.thread_id, injected.reply_id, injected.detail, acted.detail,
     injected.seq
-FROM family CROSS JOIN audit_records ON audit_records.record_id = family.id
-CROSS JOIN audit AS injected ON injected.seq = audit_records.seq
+FROM family CROSS JOIN audit_records ON audit_records.tenant = :tenant AND audit_records.record_id = family.id
+CROSS JOIN audit AS injected ON injected.tenant = audit_records.tenant AND injected.seq = audit_records.seq
 LEFT JOIN audit AS acted
-    ON acted.thread_id IS NOT DISTINCT FROM injected.thread_id AND acted.reply_id = injected.reply_id
-    AND acted.action = 'act' AND +acted.tenant = injected.tenant
-WHERE injected.action = 'inject' AND injected.tenant = :tenant AND (:admin OR injected.user = :user)
+    ON acted.tenant = injected.tenant AND acted.thread_id IS NOT DISTINCT FROM injected.thread_id
+    AND acted.reply_id = injected.reply_id AND acted.action = 'act'
+WHERE injected.action = 'inject' AND (:admin OR injected.user = :user)
 ORDER BY injected.seq
 """
 
@@ -113,57 +120,64 @@ def append(
     at: datetime,
     holders: Mapping[str, str | None] | None = None,
 ) -> None:
-    """Add a row to the end of the chain. `detail` holds ids, counts and rules, never a statement; its `thread_id`, and
-    the records it names, find it again. `holders` says whose records they are, of those that are another user's."""
-    connection.line_up()
-    newest = connection.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
+    """Add a row to the end of the tenant's chain; the transaction is in the tenant's lane, or alone. `detail` holds
+    ids, counts and rules, never a statement; its `thread_id`, and the records it names, find it again. `holders` says
+    whose records they are, of those that are another user's."""
+    newest = connection.execute(NEWEST, (identity.tenant,)).fetchone()
     seq, last = (newest[0] + 1, newest[1]) if newest else (1, b"")
     row = (micros(at), identity.tenant, identity.user, action, json.dumps(detail, sort_keys=True))
     connection.execute(APPEND, (seq, *row, link(last, row)))
     holders = holders or {}
-    connection.executemany(ABOUT, [(id, seq, holders.get(id)) for id in sorted(_records_of(action, detail))])
+    named = sorted(_records_of(action, detail))
+    connection.executemany(ABOUT, [(identity.tenant, id, seq, holders.get(id)) for id in named])
 
 
-def verified(connection: Connection) -> Finding:
-    """Whether every entry is as it was written, follows the one before it, and is found by the records it names."""
-    rows = one(connection, "SELECT count(*) FROM audit")
-    broken = first_broken(connection)
+def verified(connection: Connection, tenant: str | None = None) -> Finding:
+    """Whether every entry of this tenant's chain (None: of each) is as it was written, follows the one before it, and
+    is found by the records it names."""
+    chains, entries = connection.execute(
+        f"SELECT count(DISTINCT tenant), count(*) FROM audit {_of(tenant)}", _only(tenant)
+    ).fetchall()[0]
+    broken = first_broken(connection, tenant)
     if broken is not None:
+        whose = "" if tenant is not None or chains < 2 else f" of tenant {broken[0]}"
         return Finding(
             check="audit",
             ok=False,
-            detail=f"entry {broken} was changed, or one before it is gone",
+            detail=f"entry {broken[1]}{whose} was changed, or one before it is gone",
             remedy="somebody changed the file by hand; compare it with a backup",
         )
-    drifted = index_drift(connection)
+    drifted = index_drift(connection, tenant)
+    counted = f"chain of {entries} entries" if chains < 2 else f"chains of {chains} tenants with {entries} entries"
     return Finding(
         check="audit",
         ok=not drifted,
-        detail=f"chain of {rows} entries verified"
-        + (f", but {drifted} are not found by the records they name" if drifted else ""),
+        detail=f"{counted} verified" + (f", but {drifted} are not found by the records they name" if drifted else ""),
         remedy="run `everthread doctor --fix`" if drifted else None,
     )
 
 
-def index_drift(connection: Connection) -> int:
-    """How many entries are not indexed by the records that they name."""
-    known: dict[int, set[str]] = {}
-    for record_id, seq in connection.execute("SELECT record_id, seq FROM audit_records"):
-        known.setdefault(int(seq), set()).add(str(record_id))
-    named = dict(_named(connection))
-    return sum(known.get(seq, set()) != named.get(seq, set()) for seq in known.keys() | named.keys())
+def index_drift(connection: Connection, tenant: str | None = None) -> int:
+    """How many entries of this tenant (None: of all) are not indexed by the records that they name."""
+    known: dict[Place, set[str]] = {}
+    indexed = connection.execute(f"SELECT tenant, seq, record_id FROM audit_records {_of(tenant)}", _only(tenant))
+    for whose, seq, record_id in indexed:
+        known.setdefault((str(whose), int(seq)), set()).add(str(record_id))
+    named = dict(_named(connection, tenant))
+    return sum(known.get(place, set()) != named.get(place, set()) for place in known.keys() | named.keys())
 
 
 def reindex(connection: Connection) -> None:
     """Derive again which entry is about which records; whose record it was is kept where it is still known."""
-    named = [(id, seq) for seq, ids in _named(connection) for id in ids]
-    right = json.dumps(named)
+    named = [(tenant, id, seq) for (tenant, seq), ids in _named(connection, None) for id in ids]
     connection.execute(
-        "DELETE FROM audit_records WHERE (record_id, seq) NOT IN "
-        "(SELECT value ->> '$[0]', CAST(value ->> '$[1]' AS BIGINT) FROM json_each(?))",
-        (right,),
+        "DELETE FROM audit_records WHERE (tenant, record_id, seq) NOT IN "
+        "(SELECT value ->> '$[0]', value ->> '$[1]', CAST(value ->> '$[2]' AS BIGINT) FROM json_each(?))",
+        (json.dumps(named),),
     )
-    connection.executemany("INSERT INTO audit_records (record_id, seq) VALUES (?, ?) ON CONFLICT DO NOTHING", named)
+    connection.executemany(
+        "INSERT INTO audit_records (tenant, record_id, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", named
+    )
 
 
 class AuditLog:
@@ -265,10 +279,10 @@ class AuditLog:
         replied = {(touch.thread_id, touch.answers) for touch in touches if touch.reply_id is not None}
         return [touch for touch in touches if touch.reply_id or (touch.thread_id, touch.answers) not in replied]
 
-    def verify(self) -> Finding:
+    def verify(self, tenant: str | None) -> Finding:
         """See `MemoryStore.verify_audit`."""
         with self._database.read() as connection:
-            return verified(connection)
+            return verified(connection, tenant)
 
 
 def _detail(event: Noted) -> dict[str, Any]:
@@ -296,24 +310,37 @@ def _records_of(action: str, detail: Mapping[str, Any]) -> set[str]:
     return {each if isinstance(each, str) else each[0] for each in named}
 
 
-def _named(connection: Connection) -> Iterable[tuple[int, set[str]]]:
+def _named(connection: Connection, tenant: str | None) -> Iterable[tuple[Place, set[str]]]:
     """The records that each entry names; those that name none are left out."""
-    for seq, action, detail in connection.execute("SELECT seq, action, detail FROM audit ORDER BY seq"):
+    entries = connection.execute(f"SELECT tenant, seq, action, detail FROM audit {_of(tenant)}", _only(tenant))
+    for whose, seq, action, detail in entries:
         ids = _records_of(str(action), json.loads(str(detail)))
         if ids:
-            yield int(seq), ids
+            yield (str(whose), int(seq)), ids
 
 
-def first_broken(connection: Connection) -> int | None:
-    """The number of the first row that was changed, or that follows a gap; None when the chain is whole."""
-    last = b""
-    for expected, (seq, *row, found) in enumerate(
-        connection.execute("SELECT seq, at, tenant, user, action, detail, hash FROM audit ORDER BY seq"), start=1
-    ):
-        last = link(last, tuple(row))
-        if seq != expected or found != last:
-            return int(seq)
+def first_broken(connection: Connection, tenant: str | None = None) -> Place | None:
+    """The first row of this tenant (None: of any) that was changed, or that follows a gap; None when each chain is
+    whole."""
+    rows = connection.execute(
+        f"SELECT tenant, seq, at, user, action, detail, hash FROM audit {_of(tenant)} ORDER BY tenant, seq",
+        _only(tenant),
+    )
+    for whose, chain in groupby(rows, key=itemgetter(0)):
+        last = b""
+        for expected, (_, seq, at, user, action, detail, found) in enumerate(chain, start=1):
+            last = link(last, (at, whose, user, action, detail))
+            if seq != expected or found != last:
+                return str(whose), int(seq)
     return None
+
+
+def _of(tenant: str | None) -> str:
+    return "" if tenant is None else "WHERE tenant = ?"
+
+
+def _only(tenant: str | None) -> tuple[str, ...]:
+    return () if tenant is None else (tenant,)
 
 
 def link(last: bytes, row: tuple[Any, ...]) -> bytes:

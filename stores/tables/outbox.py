@@ -45,8 +45,8 @@ PRUNED = "events_pruned_to"
 
 
 def append(connection: Connection, tenant: str, events: Iterable[tuple[Kind, Stored]], *, at: datetime) -> None:
-    """Note what happened to records, in order; of an erased one neither the revision nor a word is kept."""
-    connection.line_up()
+    """Note what happened to records, in order; of an erased one neither the revision nor a word is kept. The
+    transaction is in the tenant's lane, or alone: so no event appears behind one that was read."""
     connection.executemany(
         APPEND,
         [
@@ -58,7 +58,6 @@ def append(connection: Connection, tenant: str, events: Iterable[tuple[Kind, Sto
 
 def append_task(connection: Connection, tenant: str, user: str, kind: TaskKind, task_id: str, *, at: datetime) -> None:
     """Note what happened to a task of this user, who alone reads it there."""
-    connection.line_up()
     connection.execute(APPEND, (micros(at), tenant, kind, task_id, None, user))
 
 

@@ -61,8 +61,10 @@ KEYS = {
 NUMBERED = {"messages": "seq", "items": "id"}
 """By which number what is derived of a row refers to it."""
 GONE = """
-SELECT audit_records.record_id FROM audit_records CROSS JOIN audit ON audit.seq = audit_records.seq
-WHERE audit_records.record_id IN (SELECT value FROM json_each(?)) AND audit.tenant = ? AND audit.action = 'erase'
+SELECT audit_records.record_id FROM audit_records
+CROSS JOIN audit ON audit.tenant = audit_records.tenant AND audit.seq = audit_records.seq
+WHERE audit_records.record_id IN (SELECT value FROM json_each(?)) AND audit_records.tenant = ?
+    AND audit.action = 'erase'
 """
 """Which of these records were erased, by the log."""
 

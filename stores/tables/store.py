@@ -271,8 +271,8 @@ class TableStore(MemoryStore):
             identity, record_id=record_id, thread_id=thread_id, action=action, after=after, limit=limit
         )
 
-    def verify_audit(self) -> Finding:
-        return self._audit.verify()
+    def verify_audit(self, tenant: str | None = None) -> Finding:
+        return self._audit.verify(tenant)
 
     def note(
         self,

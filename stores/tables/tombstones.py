@@ -66,13 +66,7 @@ def _leave(connection: Connection, marks: Iterable[bytes], at: datetime) -> None
 
 def _key_made(connection: Connection) -> bytes:
     key = key_of(connection)
-    if key is None:
-        connection.line_up()
-        key = key_of(connection)
-    if key is None:
-        key = secrets.token_bytes(32)
-        connection.keep("tombstone_key", key)
-    return key
+    return connection.keep_first("tombstone_key", secrets.token_bytes(32)) if key is None else key
 
 
 def key_of(connection: Connection) -> bytes | None:

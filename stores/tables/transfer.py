@@ -24,8 +24,9 @@ DERIVED = frozenset({"search", "search_versions", "embedders"})
 """Tables that are built anew from the others."""
 PARENTS = ("threads", "records", "artifacts", "items")
 """Tables that others refer to; they come first."""
-LOG = ("audit", "audit_records")
-"""Tables that grow by every act; they come last."""
+LOG = {"audit_records": None, "audit": "tenant = 'everthread', tenant, seq"}
+"""Tables that grow by every act, and the order of their rows where it is not that of the key. They come last, and last
+of all what is noted of copies themselves: so that one goes on where another was stopped."""
 KEPT = {"jobs": "kind <> 'embed'"}
 """What of a table is not derived, where that is not all of it."""
 OWN = ("embedder", "unfinished_copy")
@@ -149,10 +150,7 @@ class Transfer:
         if key is not None:
             return key
         with self._database.write() as connection:
-            key = connection.kept(KEY)  # another process may have been first
-            if key is None:
-                key = secrets.token_bytes(32)
-                connection.keep(KEY, key)
+            key = connection.keep_first(KEY, secrets.token_bytes(32))  # another process may have been first
             return key
 
     @contextmanager
@@ -192,7 +190,7 @@ class Transfer:
 
     def note(self, identity: Identity, action: Literal["export", "import", "copy"], detail: Mapping[str, Any]) -> None:
         """See `transfer.Transfer.note`."""
-        with self._database.write() as connection:
+        with self._database.write(identity.tenant) as connection:
             audit.append(connection, identity, action, detail, at=self._clock())
 
 
@@ -210,7 +208,7 @@ def _tables(connection: Connection) -> dict[str, str]:
     table of a newer version is among them without being named here."""
     known = connection.tables()
     middle = sorted(known.keys() - DERIVED - {"meta", *PARENTS, *LOG})
-    return {table: known[table] for table in (*PARENTS, *middle, *LOG) if table in known}
+    return {table: LOG.get(table) or known[table] for table in (*PARENTS, *middle, *LOG) if table in known}
 
 
 def _insert(connection: Connection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:

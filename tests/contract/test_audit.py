@@ -12,6 +12,7 @@ from everthread.errors import AccessDenied, UsageError
 from everthread.stores import MemoryStore
 from everthread.stores.contract import AuditEntry, Finding, Noted, ToolCall, Touch, Used
 from everthread.stores.record import Change, Relation, Selection
+from everthread.stores.tables.store import TableStore
 
 CALL = ToolCall(id="call_1", name="send_money")
 
@@ -55,7 +56,7 @@ def test_a_user_sees_their_own_acts_and_an_admin_those_of_the_tenant(
     assert seen(store, admin) == [("ana", "write", None), ("ben", "write", None)]
     assert seen(store, Identity(tenant="acme", user="cleo")) == []
     assert [entry.seq for entry in store.audit(admin)] == [1, 2]
-    assert [entry.seq for entry in store.audit(stranger)] == [3]
+    assert [entry.seq for entry in store.audit(stranger)] == [1]
 
 
 def test_a_user_sees_who_erased_their_records_and_nothing_of_others_in_it(
@@ -112,12 +113,48 @@ def test_a_superseded_record_is_found_by_what_took_its_place(store: MemoryStore,
     assert [entry.seq for entry in store.audit(ana, record_id=new.id)] == [2]
 
 
-def test_the_chain_is_verified_over_all_tenants(store: MemoryStore, ana: Identity, stranger: Identity) -> None:
+def test_the_chains_of_all_tenants_are_verified(store: MemoryStore, ana: Identity, stranger: Identity) -> None:
     keep(store, ana, learnt("Ana likes tea"))
     keep(store, stranger, learnt("Another Ana likes rain"))
-    whole = Finding(check="audit", ok=True, detail="chain of 2 entries verified")
+    whole = Finding(check="audit", ok=True, detail="chains of 2 tenants with 2 entries verified")
     assert store.verify_audit() == whole
     assert whole in store.doctor()
+
+
+def test_a_tenants_chain_is_whole_without_the_others(store: MemoryStore, ana: Identity, stranger: Identity) -> None:
+    alone = Finding(check="audit", ok=True, detail="chain of 2 entries verified")
+    for n in range(2):
+        keep(store, ana, learnt(f"Ana has {n} cats"))
+        keep(store, stranger, learnt(f"Another Ana has {n} dogs"))
+    assert [store.verify_audit(tenant) for tenant in ("acme", "other")] == [alone, alone]
+    admin = Identity(tenant="acme", user="root", roles=frozenset({"admin"}))
+    assert [entry.seq for entry in store.audit(admin)] == [1, 2]
+    assert store.verify_audit("nobody").detail == "chain of 0 entries verified"
+
+
+@pytest.mark.parametrize(
+    ("damage", "broken"),
+    [
+        ("UPDATE audit SET user = 'ben' WHERE tenant = 'acme' AND seq = 2", 2),
+        ("DELETE FROM audit WHERE tenant = 'acme' AND seq = 2", 3),
+        ("DELETE FROM audit WHERE tenant = 'acme' AND seq = 1", 2),
+        ("UPDATE audit SET tenant = 'acme', seq = 4 WHERE tenant = 'other' AND seq = 1", 4),
+    ],
+)
+def test_a_broken_chain_is_named_and_says_nothing_of_another(
+    store: MemoryStore, ana: Identity, stranger: Identity, damage: str, broken: int
+) -> None:
+    for n in range(3):
+        keep(store, ana, learnt(f"Ana has {n} cats"))
+    keep(store, stranger, learnt("Another Ana likes rain"))
+    keep(store, Identity(tenant="third", user="ana"), learnt("A third Ana likes snow"))
+    assert isinstance(store, TableStore)
+    with store._database.write() as connection:
+        connection.execute(damage)
+    told = "was changed, or one before it is gone"
+    assert store.verify_audit("acme").detail == f"entry {broken} {told}"
+    assert store.verify_audit().detail == f"entry {broken} of tenant acme {told}"
+    assert store.verify_audit("third").ok
 
 
 def test_an_answer_is_noted_once_with_what_it_was_made_from(reopen: Callable[..., MemoryStore], ana: Identity) -> None:

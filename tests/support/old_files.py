@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from everthread.stores.sqlite.database import APPLICATION_ID, migrations
+from everthread.stores.sqlite.database import APPLICATION_ID, migrations, run_script
 
 __all__ = ["old_file"]
 
@@ -18,7 +18,7 @@ def old_file(path: Path, version: int, *statements: str) -> None:
         connection.execute("PRAGMA journal_mode=WAL")
         for number, script in migrations().items():
             if number <= version:
-                connection.execute(script)
+                run_script(connection, script)
         for statement in statements:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")

@@ -147,3 +147,46 @@ def test_an_older_log_can_be_asked_after_the_migration(tmp_path: Path, ana: Iden
         assert [entry.seq for entry in store.audit(ana, record_id="mem_1")] == [1, 3]
         assert [entry.seq for entry in store.audit(ana, record_id="mem_2")] == [1, 2, 3]
         assert [entry.thread_id for entry in store.audit(ana)] == [None, None, None]
+
+
+def one_chain(file: Path, *tenants: str) -> None:
+    """A log as it was when all tenants shared a chain: an entry for each of these."""
+    old_file(file, 11)
+    last = b""
+    with closing(apsw.Connection(str(file))) as connection:
+        for seq, tenant in enumerate(tenants, start=1):
+            row = (1, tenant, "ana", "erase", json.dumps({"records": [f"mem_{seq}"], "said": "日本"}, sort_keys=True))
+            last = audit.link(last, row)
+            connection.execute(audit.APPEND, (seq, *row, last))
+            connection.execute("INSERT INTO audit_records (record_id, seq) VALUES (?, ?)", (f"mem_{seq}", seq))
+
+
+def test_the_chain_that_tenants_shared_becomes_one_for_each(tmp_path: Path, ana: Identity) -> None:
+    file = tmp_path / "memory.db"
+    one_chain(file, "acme", "other", "acme", "third", "acme", "other")
+    with SqliteStore(file, embedder="none") as store:
+        store.set_consent(ana, "read")
+        whole = Finding(check="audit", ok=True, detail="chains of 3 tenants with 7 entries verified")
+        assert store.verify_audit() == whole
+        assert [entry.seq for entry in store.audit(ana, record_id="mem_5")] == [3]
+        assert [entry.action for entry in store.audit(ana)] == ["erase", "erase", "erase", "consent"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "broken"),
+    [
+        ("UPDATE audit SET user = 'ben' WHERE seq = 3", {"acme": 2}),
+        ("DELETE FROM audit WHERE seq = 2", {"acme": 2}),
+        ("DELETE FROM audit WHERE seq = 1", {"other": 1}),
+    ],
+)
+def test_a_shared_chain_that_was_broken_is_broken_afterwards(
+    tmp_path: Path, damage: str, broken: dict[str, int]
+) -> None:
+    file = tmp_path / "memory.db"
+    one_chain(file, "acme", "other", "acme", "third", "acme", "other")
+    with closing(apsw.Connection(str(file))) as connection:
+        connection.execute(damage)
+    with SqliteStore(file, embedder="none") as store, store._database.read() as connection:
+        found = {tenant: audit.first_broken(connection, tenant) for tenant in ("acme", "other", "third")}
+    assert {tenant: place[1] for tenant, place in found.items() if place} == broken

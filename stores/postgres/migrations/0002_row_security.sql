@@ -10,6 +10,7 @@ CREATE FUNCTION this_tenant() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
 CREATE POLICY of_tenant ON records FOR SELECT USING (tenant = this_tenant());
 CREATE POLICY of_tenant ON receipts FOR SELECT USING (tenant = this_tenant());
 CREATE POLICY of_tenant ON audit FOR SELECT USING (tenant = this_tenant());
+CREATE POLICY of_tenant ON audit_records FOR SELECT USING (tenant = this_tenant());
 CREATE POLICY of_tenant ON outbox FOR SELECT USING (tenant = this_tenant());
 CREATE POLICY of_tenant ON consents FOR SELECT USING (tenant = this_tenant());
 CREATE POLICY of_tenant ON threads FOR SELECT USING (tenant = this_tenant());
@@ -24,8 +25,6 @@ CREATE POLICY of_tenant ON revisions FOR SELECT
     USING (EXISTS (SELECT FROM records WHERE records.id = revisions.id));
 CREATE POLICY of_tenant ON relations FOR SELECT
     USING (EXISTS (SELECT FROM records WHERE records.id = relations.id));
-CREATE POLICY of_tenant ON audit_records FOR SELECT
-    USING (EXISTS (SELECT FROM audit WHERE audit.seq = audit_records.seq));
 CREATE POLICY of_tenant ON messages FOR SELECT
     USING (EXISTS (SELECT FROM threads WHERE threads.thread_id = messages.thread_id));
 CREATE POLICY of_tenant ON inbox FOR SELECT
