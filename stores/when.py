@@ -1,15 +1,15 @@
-"""Days that a question names: "last Friday", "four weeks ago", "in March", 上周, 三个月前, 去年五月.
+"""Days that a question names: "last Friday", "four weeks ago", "since May", 上周, 三个月前, 去年五月.
 
-Resolved against the day on which it is asked (R191). A range helps what lies in it and hides nothing, so an expression
-that is not understood, or is not about the past, costs nothing.
+Resolved against the day on which it is asked (R191). Which words of a text name a time, the patterns here say; what
+they name, `dateparser` reads, and Chinese is put into English words for it. A range helps what lies in it and hides
+nothing, so an expression that is not understood, or is not about the past, costs nothing.
 """
 
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,6 +20,10 @@ MONTHS = (
 ).split()
 
 
+MOST_NAMED = 16
+"""How many expressions of a text are read, at half a millisecond each."""
+
+
 class Days(NamedTuple):
     """A range of days, both ends included."""
 
@@ -28,173 +32,280 @@ class Days(NamedTuple):
 
 
 def days_named(text: str, today: date) -> list[Days]:
-    """The ranges that a question asked on `today` names, in no order; empty for one that names none.
+    """The ranges that a question asked on `today` names, in its order; empty for one that names none.
 
-    "Four weeks ago" is a guess of whoever asks: some days on either side belong to it.
+    "Four weeks ago" is a guess of whoever asks: some days on either side belong to it. "Since" ends today, "before"
+    begins with the first day of all, and what "to" or "between ... and" connects is one range. Summer begins in June.
     """
-    lowered = text.lower()
-    found: list[Days] = []
-    for pattern, read in _compiled():
-        for match in pattern.finditer(lowered):
-            try:
-                found.extend(read(match, today))
-            except (ValueError, OverflowError):  # 31 February, or before the year 1: names no day
-                continue
-    return found
+    matches = [(match, read) for pattern, read in _compiled() for match in pattern.finditer(text)]
+    found: list[Named] = []
+    for match, read in sorted(matches, key=lambda it: (it[0].start(), -it[0].end()))[:MOST_NAMED]:
+        try:
+            found += [Named(*match.span(), days) for days in read(match, Calendar(today))]
+        except (ValueError, OverflowError):  # 31 February, or before the year 1: names no day
+            continue
+    return [named.days for named in _connected(text, found, today)]
 
+
+# ----------------------------------------------------------------------------------------------- what the library reads
+
+
+class Calendar(NamedTuple):
+    """Reads English phrases as they are meant on a day; what has no year is the newest that is not to come."""
+
+    today: date
+
+    def moment(self, phrase: str) -> tuple[date, str]:
+        """A day of the time that a phrase names, and how long that time is (day, week, month or year); ValueError when
+        it names none."""
+        from dateparser.date import DateDataParser  # 0.1 s, that only questions about a time are to pay
+
+        settings = {"RELATIVE_BASE": datetime.combine(self.today, time()), "PREFER_DATES_FROM": "past"}
+        read = DateDataParser(languages=["en"], settings=settings).get_date_data(phrase)
+        if read.date_obj is None or read.period is None:
+            raise ValueError(f"{phrase!r} names no day")
+        return read.date_obj.date(), read.period
+
+    def whole(self, phrase: str) -> Days:
+        """The whole time that a phrase names; a week begins on Monday."""
+        day, period = self.moment(phrase)
+        match period:
+            case "week":
+                monday = day - timedelta(day.weekday())
+                return Days(monday, monday + timedelta(6))
+            case "month":
+                return Days(day.replace(day=1), (day.replace(day=28) + timedelta(4)).replace(day=1) - timedelta(1))
+            case "year":
+                return Days(date(day.year, 1, 1), date(day.year, 12, 31))
+            case _:
+                return Days(day, day)
+
+    def in_year(self, year: int | None, month: int, day: str | None = None) -> Days:
+        """A month, or a day of it; without a year the newest that has begun."""
+        return self.whole(f"{day or ''} {MONTHS[month - 1]} {year or ''}".strip())
+
+
+# ------------------------------------------------------------------------------------------------------ what names them
+
+
+class Named(NamedTuple):
+    """Days, and where a text names them."""
+
+    start: int
+    end: int
+    days: Days
+
+
+Reader = Callable[[re.Match[str], Calendar], Iterable[Days]]
 
 SLACK = {"day": 1, "week": 3, "month": 10, "year": 60}
 """Days on either side of "n of these ago"."""
-
-_TO_TWELVE = "one two three four five six seven eight nine ten eleven twelve".split()
-_NUMBERS = {word: n for n, word in enumerate(_TO_TWELVE, 1)}
-_NUMBERS |= {"a": 1, "an": 1, "couple of": 2, "few": 3, "several": 4}
-_NUMBERS |= dict(zip("一二三四五六七八九十", range(1, 11), strict=True)) | {"十一": 11, "十二": 12, "两": 2, "几": 3}
-_N = r"(?:a )?(\d{1,3}|an?|couple of|few|several|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
-_N_ZH = "([0-9]{1,3}|十[一二]?|[一二两三四五六七八九几])"
-_UNIT_ZH = {"天": "day", "日": "day", "周末": "weekend", "周": "week", "星期": "week", "礼拜": "week"}
-_UNIT_ZH |= {"月": "month", "年": "year"}
+_COUNTS = {"couple of": 2, "few": 3, "several": 4, "几": 3, "两": 2}
+_COUNTS |= {said: n for n, said in enumerate("一二三四五六七八九", 1)}
+_WORDS = {"天": "day", "日": "day", "周": "week", "星期": "week", "礼拜": "week", "月": "month", "年": "year"}
+_WORDS |= {"周末": "weekend", "past": "last", "previous": "last", "上": "last", "这": "this", "本": "this"}
+_WORDS |= {"今": "today", "昨": "yesterday", "前": "day before yesterday", "大前": "3 days ago"}
+_WORDS |= {"春": "spring", "夏": "summer", "秋": "autumn", "冬": "winter", "fall": "autumn"}
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_WEEKDAYS_ZH = {**{day: n for n, day in enumerate("一二三四五六日")}, "天": 6}
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
+_YEARS_BACK = {"今年": 0, "去年": 1, "前年": 2}
+_FEASTS = {"christmas": (12, 25), "圣诞": (12, 25), "元旦": (1, 1), "五一": (5, 1), "国庆": (10, 1)}
+_BEFORE_A_MONTH = "in last since of during early mid late before until".split()
+_BEFORE_A_YEAR = "in since of during before until from to between and".split()
 
 
-def _number(said: str) -> int:
-    return int(said) if said.isdigit() else _NUMBERS[said]
+def _english(said: str) -> str:
+    return _WORDS.get(said.lower(), said.lower())
 
 
-def _months_back(day: date, months: int) -> date:
-    year, month = divmod(day.year * 12 + day.month - 1 - months, 12)
-    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+def _count(said: str) -> str:
+    """What the library reads as a number: 二十三 is 23, "a few" are 3; its own words stay."""
+    tens, ten, ones = said.partition("十")
+    return str(_COUNTS.get(tens, 1) * 10 + _COUNTS.get(ones, 0)) if ten else str(_COUNTS.get(said.lower(), said))
 
 
-def _back(today: date, count: int, unit: str) -> date:
-    if unit in ("month", "year"):
-        return _months_back(today, count * (12 if unit == "year" else 1))
-    return today - timedelta(count * (7 if unit == "week" else 1))
+def _ago(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
+    """Four weeks ago; 三天前."""
+    unit = _english(match["unit"])
+    middle, _ = calendar.moment(f"{_count(match['n'])} {unit} ago")
+    yield Days(middle - timedelta(SLACK[unit]), middle + timedelta(SLACK[unit]))
 
 
-def _ago(today: date, count: int, unit: str) -> Days:
-    middle, slack = _back(today, count, unit), timedelta(SLACK[unit])
-    return Days(middle - slack, middle + slack)
+def _lately(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
+    """The last three months; 最近两周."""
+    start, _ = calendar.moment(f"{_count(match['n'])} {_english(match['unit'])} ago")
+    yield Days(start, calendar.today)
 
 
-def _month(year: int, month: int, day: int | None = None) -> Days:
-    if day is not None:
-        return Days(date(year, month, day), date(year, month, day))
-    return Days(date(year, month, 1), date(year, month, monthrange(year, month)[1]))
+def _this_or_last(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
+    """Last week, the past weekend, this month, the week before last; 上周末, 这个月, 上上周, 上周五."""
+    said = match.groupdict()
+    unit = "week" if _english(match["unit"]) == "weekend" else _english(match["unit"])
+    which = _english(said.get("which") or "")
+    days = calendar.whole(f"{which} {unit}" if which in ("last", "this") else f"2 {unit}s ago")
+    if weekday := said.get("weekday"):
+        days = Days(*[days.first + timedelta("一二三四五六日".index(weekday.replace("天", "日")))] * 2)
+    elif unit != _english(match["unit"]):
+        days = Days(days.last - timedelta(1), days.last)
+    yield days
 
 
-def _latest(today: date, month: int) -> int:
-    """The year of the newest such month that has begun."""
-    return today.year if month <= today.month else today.year - 1
+def _day(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
+    """Yesterday, last night, last Friday, on Monday, 2024-02-05; 昨晚, 前天."""
+    yield calendar.whole(_english(match["day"]))
 
 
-def _calendar(today: date, unit: str, before: bool) -> Days:
-    """This week, weekend, month or year, or the one before it."""
-    monday = today - timedelta(today.weekday())
-    match unit:
-        case "weekend":
-            saturday = monday + timedelta(5 - 7 * before)
-            return Days(saturday, saturday + timedelta(1))
-        case "week":
-            monday -= timedelta(7 * before)
-            return Days(monday, monday + timedelta(6))
-        case "month":
-            first = _months_back(today.replace(day=1), int(before))
-            return _month(first.year, first.month)
-        case _:
-            return Days(date(today.year - before, 1, 1), date(today.year - before, 12, 31))
-
-
-def _weekday(today: date, weekday: int) -> Days:
-    """The last such day before today."""
-    day = today - timedelta((today.weekday() - weekday) % 7 or 7)
-    return Days(day, day)
-
-
-def _named_month(match: re.Match[str], today: date) -> Iterator[Days]:
+def _month(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
     """8 May 2023, May 8, March 2024, in March. "May" and "march" alone are words."""
-    before, month, after, year = match["before"], match["month"], match["after"], match["year"]
-    if month in ("may", "march") and not (before or after or year or match["in"]):
+    month, day, year = match["month"], match["before"] or match["after"], match["year"]
+    lead = _lead(match.string, match.start())
+    inside = month[0].isupper() and lead  # not where a sentence begins
+    if month.lower() in ("may", "march") and not (day or year or inside or lead in _BEFORE_A_MONTH):
         return
-    number = [name.lower() for name in MONTHS].index(month) + 1
-    day = before or after
-    asked = int(year) if year else _latest(today, number) - (match["in"] == "last " and number == today.month)
-    yield _month(asked, number, int(day) if day else None)
+    number = [name.lower() for name in MONTHS].index(month.lower()) + 1
+    if year is None and lead == "last" and number == calendar.today.month:
+        year = str(calendar.today.year - 1)
+    yield calendar.in_year(int(year) if year else None, number, day)
 
 
-def _chinese_month(match: re.Match[str], today: date) -> Iterator[Days]:
-    """2024年3月, 去年五月, 三月五号, 今年."""
-    year = {"去年": today.year - 1, "前年": today.year - 2, "今年": today.year}.get(match["year"] or "")
-    if year is None and match["year"]:
-        year = int(match["year"][:4])
-    if match["month"]:
-        month = _number(match["month"])
-        yield _month(year or _latest(today, month), month, int(match["day"]) if match["day"] else None)
+def _year(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
+    """In 2022, since 2021, the 1990s."""
+    year = int(match["year"])
+    if match["decade"]:
+        yield Days(date(year, 1, 1), date(year + 9, 12, 31))
+    elif _lead(match.string, match.start()) in _BEFORE_A_YEAR:
+        yield Days(date(year, 1, 1), date(year, 12, 31))
+
+
+def _chinese(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
+    """2024年3月, 去年五月, 三月五号, 今年, 2023年夏天, 去年国庆."""
+    said = match.groupdict()
+    year = None
+    if said.get("year"):
+        year = calendar.today.year - _YEARS_BACK[said["year"]] if said["year"] in _YEARS_BACK else int(said["year"][:4])
+    if month := said.get("month"):
+        yield calendar.in_year(year, int(_count(month)), said["day"] and _count(said["day"]))
+    elif said.get("season"):
+        yield _season(calendar, _english(said["season"]), year)
+    elif said.get("feast"):
+        yield _feast(calendar, said["feast"], year)
     elif year:
         yield Days(date(year, 1, 1), date(year, 12, 31))
 
 
-def _this_or_last(match: re.Match[str], today: date) -> Iterator[Days]:
-    """Last week, the past weekend, this month; 上周末, 这个月."""
-    unit = _UNIT_ZH.get(match["unit"], match["unit"])
-    yield _calendar(today, unit, before=match["which"] not in ("this", "这", "本"))
+def _named_season(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
+    """Summer 2023, last winter."""
+    if match["year"] or match["which"]:
+        days = _season(calendar, _english(match["season"]), int(match["year"]) if match["year"] else None)
+        if (match["which"] or "").lower() == "last" and days.last >= calendar.today:
+            days = _season(calendar, _english(match["season"]), days.first.year - 1)
+        yield days
 
 
-def _weekday_zh(match: re.Match[str], today: date) -> Iterator[Days]:
-    """上周五, 这周三."""
-    day = _calendar(today, "week", before=match[1] == "上").first + timedelta(_WEEKDAYS_ZH[match[2]])
-    yield Days(day, day)
+def _season(calendar: Calendar, season: str, year: int | None) -> Days:
+    first = calendar.in_year(year, _SEASONS[season]).first
+    return Days(first, calendar.whole(f"{MONTHS[(first.month + 1) % 12]} {first.year + first.month // 12}").last)
 
 
-Reader = Callable[[re.Match[str], date], Iterable[Days]]
+def _named_feast(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
+    """Christmas 2023."""
+    yield _feast(calendar, match["feast"].lower(), int(match["year"]) if match["year"] else None)
 
 
-def _days_back(count: int) -> Reader:
-    return lambda match, today: [Days(today - timedelta(count), today - timedelta(count))]
+def _feast(calendar: Calendar, feast: str, year: int | None) -> Days:
+    """The day and what may be free about it."""
+    month, day = _FEASTS[feast]
+    first = calendar.in_year(year, month, str(day)).first
+    return Days(first, first + timedelta(6))
 
 
-def _since(match: re.Match[str], today: date) -> Iterator[Days]:
-    """The last three months; 最近两周."""
-    yield Days(_back(today, _number(match[1]), _UNIT_ZH.get(match[2], match[2])), today)
+# ------------------------------------------------------------------------------------------------- what connects them
+
+_CONNECT = re.compile(r"\s*(?:(?:to|till|until|through|-|–|到|至)|(?P<and>and|和))\s*(?:the )?", re.IGNORECASE)
+_LEAD = re.compile(r"(\w+|\w*[从自在])\s*(?:the )?$", re.IGNORECASE)
+_SINCE = re.compile("起|以来|开始")
+_BEFORE = re.compile("以前|之前")
+_JUST_BEFORE = re.compile(r"(?:day|week|weekend|month|year|night) before (?:the )?$", re.IGNORECASE)
+"""The Sunday before 25 October is near it."""
 
 
-def _some_ago(match: re.Match[str], today: date) -> Iterator[Days]:
-    """Four weeks ago; 三天前."""
-    yield _ago(today, _number(match[1]), _UNIT_ZH.get(match[2], match[2]))
+def _lead(text: str, start: int) -> str:
+    """The word before, in lower case; "" at the start of a sentence."""
+    found = _LEAD.search(text[max(0, start - 20) : start])
+    return found[1].lower() if found else ""
 
 
-def _last_weekday(match: re.Match[str], today: date) -> Iterator[Days]:
-    yield _weekday(today, _WEEKDAYS.index(match[1]))
+def _connected(text: str, found: Iterable[Named], today: date) -> list[Named]:
+    """In order and none within another: "since" and "before" as far as they go, from one to the other as one."""
+    kept: list[Named] = []
+    for named in found:
+        if kept and named.start < kept[-1].end:
+            continue
+        lead, (first, last) = _lead(text, named.start), named.days
+        link = _CONNECT.fullmatch(text, kept[-1].end, named.start) if kept else None
+        if link and kept[-1].days.first <= last and (not link["and"] or _lead(text, kept[-1].start) == "between"):
+            kept[-1] = Named(kept[-1].start, named.end, Days(kept[-1].days.first, last))
+            continue
+        if (lead == "since" or _SINCE.match(text, named.end)) and first <= today:
+            last = today
+        elif (
+            (lead == "before" or _BEFORE.match(text, named.end))
+            and first > date.min
+            and not _JUST_BEFORE.search(text, 0, named.start)
+        ):
+            first, last = date.min, first - timedelta(1)
+        kept.append(named._replace(days=Days(first, last)))
+    return kept
 
 
-_UNITS = "(day|week|month|year)s?"
-_UNITS_ZH = "个?(天|日|周|星期|礼拜|月|年)"
-_PATTERNS: dict[str, Reader] = {
-    rf"\b{_N} {_UNITS} ago\b": _some_ago,
-    rf"\b(?:last|past|previous) {_N} {_UNITS}\b": _since,
-    r"\b(?P<which>last|past|this|previous) (?P<unit>weekend|week|month|year)\b": _this_or_last,
-    rf"\b(?:last|past|on) ({'|'.join(_WEEKDAYS)})\b": _last_weekday,
-    r"\b(?:today|tonight|this morning|this afternoon)\b": _days_back(0),
-    r"\byesterday\b": _days_back(1),
-    r"(?P<in>\b(?:in|last|since|of|during|early|mid|late) )?"
-    r"\b(?:(?P<before>\d{1,2})(?:st|nd|rd|th)? (?:of )?)?"
-    rf"(?P<month>{'|'.join(MONTHS).lower()})\b(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?"
-    r"(?:,? (?:of )?(?P<year>(?:19|20)\d\d)\b)?": _named_month,
-    f"{_N_ZH}{_UNITS_ZH}(?:之前|以前|前)": _some_ago,
-    f"(?:最近|过去|近){_N_ZH}{_UNITS_ZH}": _since,
-    "(?P<which>上|这|本)个?(?P<unit>周末|周|星期|礼拜|月)(?![一二三四五六日天末])": _this_or_last,
-    "(上|这|本)个?(?:周|星期|礼拜)([一二三四五六日天])": _weekday_zh,
-    "今[天早晚日]": _days_back(0),
-    "昨[天晚日]": _days_back(1),
-    "(?<!以)前[天晚日]": _days_back(2),
-    "(?P<year>[12][0-9]{3}年|去年|前年|今年)的?"
-    "(?:(?P<month>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])月(?:(?P<day>[0-9]{1,2})[日号])?)?": _chinese_month,
-    "(?<![0-9一二三四五六七八九十年的个])(?P<year>)(?P<month>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])月"
-    "(?:份|(?P<day>[0-9]{1,2})[日号])": _chinese_month,
-}
+# --------------------------------------------------------------------------------------------------------- the patterns
+
+_N = r"(?:a )?(?P<n>\d{1,3}|an?|couple of|few|several|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+_N_ZH = "(?P<n>[0-9]{1,3}|十[一二]?|[一二两三四五六七八九几])"
+_UNIT = "(?P<unit>day|week|month|year)s?"
+_UNIT_ZH = "个?(?P<unit>天|日|周|星期|礼拜|月|年)"
+_MONTH_ZH = "(?P<month>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])月"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_DAY_ZH = "(?P<day>[0-9]{1,2}|[二三]?十[一二三四五六七八九]?|[一二三四五六七八九])"
+_FEAST_ZH = "(?P<feast>圣诞|元旦|五一|国庆)"
+_PATTERNS: list[tuple[str, Reader]] = [
+    (rf"\b{_N} {_UNIT} ago\b", _ago),
+    (f"{_N_ZH}{_UNIT_ZH}(?:之前|以前|前)", _ago),
+    (rf"\b(?:last|past|previous) {_N} {_UNIT}\b", _lately),
+    (f"(?:最近|过去|近){_N_ZH}{_UNIT_ZH}", _lately),
+    (r"\b(?P<which>last|past|this|previous) (?P<unit>weekend|week|month|year)\b", _this_or_last),
+    (r"\b(?P<unit>weekend|week|month|year) before last\b", _this_or_last),
+    ("(?P<which>上上|上|这|本)个?(?P<unit>周末|周|星期|礼拜|月)(?P<weekday>(?<!月)[一二三四五六日天])?", _this_or_last),
+    (r"\b(?P<day>(?:day before )?yesterday|last night|today|tonight|this (?:morning|afternoon|evening))\b", _day),
+    ("(?P<day>今|昨|(?<![以之])前|大前)[天晚日早]", _day),
+    (rf"\b(?:last|past|on) (?P<day>{'|'.join(_WEEKDAYS)})\b", _day),
+    (r"(?<![\d-])(?P<day>\d{4}-\d\d-\d\d)(?![\d-])", _day),
+    (
+        rf"\b(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?)?(?P<month>{'|'.join(MONTHS)})\b(?!['’]s)"
+        rf"(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?(?:,? (?:of )?{_YEAR}\b)?",
+        _month,
+    ),
+    (rf"\b{_YEAR}(?P<decade>(?<=0)s)?\b(?![-/.:]\d)", _year),
+    (
+        r"\b(?:(?P<which>last|this) )?(?P<season>spring|summer|autumn|fall|winter)\b"
+        rf"(?: (?:of |in )?{_YEAR}\b)?",
+        _named_season,
+    ),
+    (rf"\b(?P<feast>christmas)\b(?: (?:of |in )?{_YEAR}\b)?", _named_feast),
+    (
+        "(?P<year>[12][0-9]{3}年|去年|前年|今年)的?"
+        f"(?:{_MONTH_ZH}(?:{_DAY_ZH}[日号])?|(?P<season>[春夏秋冬])[天季]|{_FEAST_ZH})?",
+        _chinese,
+    ),
+    (
+        f"(?<![0-9一二三四五六七八九十年的个]){_MONTH_ZH}"
+        f"(?:份|{_DAY_ZH}[日号]|(?=[到至里中初底起]|以来|以前|之前)|(?<=[到至].月)|(?<=[到至]..月))",
+        _chinese,
+    ),
+    (f"{_FEAST_ZH}(?:节|期间|假期|长假)", _chinese),
+]
 
 
 @lru_cache(maxsize=1)
 def _compiled() -> list[tuple[re.Pattern[str], Reader]]:
-    return [(re.compile(pattern), read) for pattern, read in _PATTERNS.items()]
+    return [(re.compile(pattern, re.IGNORECASE), read) for pattern, read in _PATTERNS]
