@@ -15,8 +15,8 @@ from langgraph.runtime import Runtime
 
 from everthread.nodes.node import context_of, memory_of, named_thread, store_of
 from everthread.nodes.reason.citing import Cited, cited_in, without_markers
-from everthread.nodes.reason.request import Assembled, assemble, recalled_of
-from everthread.nodes.state import MemoryState, Reference, last_request, mark_of
+from everthread.nodes.reason.request import Assembled, assemble, recalled_of, references_of
+from everthread.nodes.state import MemoryState, last_request, mark_of
 from everthread.stores.contract import Noted, ToolCall, Used
 from everthread.stores.record import new_id
 
@@ -109,7 +109,7 @@ def _recalled(state: MemoryState, fresh: Sequence[AnyMessage], request: Assemble
     """What was found for this reply: by the turn's search when it is the first of the turn, and by the tools that were
     called just before. What an earlier search of the thread found, and still stands there, is not found again."""
     began = any(isinstance(message, HumanMessage) for message in fresh)
-    recalled: list[Reference] = state.get("recalled", []) if began else []
+    recalled = references_of(state) if began else []
     scores = {(ref["id"], ref["revision"]): ref["score"] for ref in recalled}
     found = {tuple(each) for message in fresh for each in _marked(message, "records")}
     said = {tuple(each) for message in fresh for each in _marked(message, "evidence")}

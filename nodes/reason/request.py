@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
 
+from everthread.errors import AccessDenied, UsageError
 from everthread.nodes.block import fenced, render
 from everthread.nodes.node import context_of, memory_of, store_of
 from everthread.nodes.reason.providers import Provided
@@ -24,7 +25,18 @@ from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, Record
 from everthread.stores.text import sound
 
-__all__ = ["OPEN", "Assembled", "Place", "Recalled", "assemble", "gathered", "recalled_of", "request", "with_provided"]
+__all__ = [
+    "OPEN",
+    "Assembled",
+    "Place",
+    "Recalled",
+    "assemble",
+    "gathered",
+    "recalled_of",
+    "references_of",
+    "request",
+    "with_provided",
+]
 
 T = TypeVar("T")
 
@@ -144,7 +156,7 @@ def gathered(
 def recalled_of(state: Mapping[str, Any], runtime: Runtime[Any]) -> Recalled:
     """What this turn recalled, as it may be read now."""
     identity, store = context_of(runtime).identity, store_of(runtime)
-    references: list[Reference] = state.get("recalled", [])
+    references = references_of(state)
     records = [ref for ref in references if ref.get("source") in (None, "profile")]
     said = [(ref["thread_id"], ref["id"]) for ref in references if ref.get("source") == "evidence"]
     tasks = [ref["id"] for ref in references if ref.get("source") == "task"]
@@ -155,6 +167,21 @@ def recalled_of(state: Mapping[str, Any], runtime: Runtime[Any]) -> Recalled:
         [task for task in store.tasks.of(identity, statuses=OPEN) if task.id in tasks] if tasks else [],
         {id: note for id, note in notes.items() if note},
     )
+
+
+def references_of(state: Mapping[str, Any]) -> list[Reference]:
+    """The references of a state, without what is none: a client of a server may write into any channel, and one bad
+    entry must not stop each later turn of the thread."""
+    recalled = state.get("recalled")
+    return [
+        cast(Reference, {"score": 0.0, **each})
+        for each in (recalled if isinstance(recalled, list | tuple) else ())
+        if isinstance(each, dict)
+        and isinstance(each.get("id"), str)
+        and isinstance(each.get("revision"), int)
+        and isinstance(each.get("score", 0.0), int | float)
+        and (each.get("source") != "evidence" or isinstance(each.get("thread_id"), str))
+    ]
 
 
 def _place_of_last_request(tail: Sequence[_Found]) -> int | None:
@@ -268,22 +295,27 @@ def _pairs(references: Any, kind: type[T]) -> list[tuple[str, T]]:
 
 def _read(identity: Identity, store: MemoryStore, references: Sequence[tuple[str, int]]) -> list[Record]:
     """The revisions that were recalled, without those that are gone or that this identity may not read now."""
-    newest = {record.id: record for record in store.records(identity, ids=[record_id for record_id, _ in references])}
+    asked = [each for each in dict.fromkeys(references) if sound(each[0]) == each[0]]
+    newest = {record.id: record for record in store.records(identity, ids=[record_id for record_id, _ in asked])}
     found = (
         newest[record_id]
         if newest[record_id].revision == revision
         else store.record(identity, record_id, revision=revision)
-        for record_id, revision in references
+        for record_id, revision in asked
         if record_id in newest
     )
     return [record for record in found if record is not None]
 
 
 def _said(identity: Identity, store: MemoryStore, references: Sequence[tuple[str, str]]) -> list[Evidence]:
+    """The messages, without those that are gone, and those of a thread that is not this user's: whether there is one
+    is not told."""
     wanted = {(thread_id, message_id) for thread_id, message_id in references}
-    return [
-        said
-        for thread_id in dict.fromkeys(thread_id for thread_id, _ in references)
-        for said in store.transcripts.read(identity, thread_id)
-        if (thread_id, said.message_id) in wanted
-    ]
+    found: list[Evidence] = []
+    for thread_id in dict.fromkeys(thread_id for thread_id, _ in references):
+        try:
+            messages = store.transcripts.read(identity, thread_id)
+        except (AccessDenied, UsageError):  # another user's, or what can be no thread's name
+            continue
+        found += [said for said in messages if (thread_id, said.message_id) in wanted]
+    return found

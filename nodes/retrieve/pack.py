@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everthread.nodes.block import line
+from everthread.nodes.block import line, shortened
 from everthread.nodes.retrieve.candidate import Candidate, LeftOut, Sifted
 from everthread.nodes.retrieve.checks import contradicted
 from everthread.stores.text import estimate_tokens
@@ -21,7 +21,9 @@ def pack(candidates: Sequence[Candidate], tokens: int, characters: int | None = 
     kept: list[Candidate] = []
     left_out: list[LeftOut] = []
     for group in _groups(candidates):
-        lines = [line(each.record, 1, each.checked) if each.record else each.text + BESIDES for each in group]
+        lines = [
+            line(each.record, 1, each.checked) if each.record else shortened(each.text) + BESIDES for each in group
+        ]
         cost, length = sum(map(estimate_tokens, lines)), sum(map(len, lines))
         if cost <= tokens and (characters is None or length <= characters):
             kept += group

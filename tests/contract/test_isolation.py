@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 from support.records import NOON, create, keep, learnt, write
 
 from everthread import Evidence, Identity, Scope
 from everthread.errors import AccessDenied, UsageError
+from everthread.nodes import Retrieve, memory_block, runtime_for
 from everthread.stores import MemoryStore
 from everthread.stores.access import may_read, unfit
 from everthread.stores.identity import Owner, Within
@@ -53,6 +55,95 @@ def test_other_tenants_and_users_change_nothing(
         )
         store.transcripts.append(identity, [message])
     assert everything(store, ana) == before
+
+
+BOT = Identity(
+    tenant="acme",
+    user="ana",
+    project="billing",
+    agent="bot",
+    agent_version="2.0",
+    team="core",
+    organization="acme",
+    application="app",
+    environment="prod",
+)
+"""Somebody who carries every name that a record can be bound to."""
+CURATOR = BOT.model_copy(update={"roles": frozenset({"curator"})})
+ASKED = (QUESTION, "安娜坐什么火车去布尔诺？", "Which flamingo is it?")
+TOLD = ("Ana takes the night train to Brno, number {}", "安娜坐火车去布尔诺，第{}次。", "Flamingo {}")
+MISFITS: tuple[dict[str, Any], ...] = (
+    {"status": "pending"},
+    {"expires_at": NOON},
+    {"valid_to": NOON},
+    {"valid_from": NOON + timedelta(days=900)},
+    {"environment": "dev"},
+    {"agent_family": "bot", "agent_versions": ">=3"},
+    {"agent_family": "another"},
+)
+"""What keeps a record that may be read from holding here and now."""
+
+
+def test_nothing_that_may_not_be_read_changes_a_request_or_a_word_of_its_explanation(store: MemoryStore) -> None:
+    known(store)
+    before = seen_in_a_turn(store)
+    assert all(block for _, block in before[:2])
+    for n, text in enumerate(TOLD):
+        for owner, owner_id, fields in (
+            ("user", "ana", {"tenant": "other"}),
+            ("user", "ben", {"user": "ben"}),
+            *((owner, "other", {owner: "other"}) for owner in ("project", "agent", "team", "organization")),
+        ):
+            keep(store, CURATOR.model_copy(update=fields), learnt(text.format(n), owner, owner_id))
+        for name in ("application", "project", "agent"):
+            elsewhere = Scope(owner="user", owner_id="ana", within=Within.model_validate({name: "other"}))
+            wish: dict[str, Any] = {"content_type": "preference", "concerns": "expression"}
+            record = learnt(text.format(name), scope=elsewhere, **wish)
+            write(store, BOT.model_copy(update={name: "other"}), create(record))
+        write(store, BOT, create(learnt(text.format(n), "session", "other")), thread_id="other")
+        for readers in ("role:curator", "ben"):
+            secret = learnt(text.format(readers), "project", "billing", governance=Governance(readable_by=(readers,)))
+            write(store, CURATOR, create(secret))
+        for identity in (BOT.model_copy(update={"user": "ben"}), BOT.model_copy(update={"tenant": "other"})):
+            store.transcripts.append(identity, [words(f"of-{identity.tenant}-{identity.user}", f"m{n}", text)])
+    assert seen_in_a_turn(store) == before
+
+
+def test_nothing_that_does_not_hold_here_and_now_changes_a_request(store: MemoryStore) -> None:
+    known(store)
+    before = [turn for turn, _ in seen_in_a_turn(store, explain=False)]
+    for text in TOLD:
+        for owner, owner_id in (("user", "ana"), ("project", "billing")):
+            for fields in MISFITS:
+                write(store, CURATOR, create(learnt(text.format(len(fields)), owner, owner_id, **fields)))
+            (over,) = keep(store, CURATOR, learnt(text.format("x"), owner, owner_id))
+            end = Change(action="end", target=over.id, expected=1, status="archived", rule="r", reason="it is over")
+            write(store, CURATOR, end)
+    assert [turn for turn, _ in seen_in_a_turn(store, explain=False)] == before
+
+
+def known(store: MemoryStore) -> None:
+    """What is known and may be read, in two languages and from two owners, and what was said."""
+    wish: dict[str, Any] = {"content_type": "preference", "concerns": "expression"}
+    keep(store, BOT, learnt("Ana takes the night train to Brno"), learnt("安娜坐夜车去布尔诺。"))
+    keep(store, CURATOR, learnt("We take the train to Brno", "project", "billing"), learnt("Answers are short", **wish))
+    store.transcripts.append(BOT, [words("mine", "m1", QUESTION)])
+
+
+def words(thread_id: str, message_id: str, text: str) -> Evidence:
+    return Evidence(thread_id=thread_id, message_id=message_id, role="user", text=text, at=NOON, source="user")
+
+
+def seen_in_a_turn(store: MemoryStore, *, explain: bool = True) -> list[tuple[Any, str]]:
+    """What a turn with each question recalls and says about it, and the block that the model would read."""
+    seen = []
+    for question in ASKED:
+        told: list[Any] = []
+        runtime = runtime_for(BOT, store, "here", stream_writer=told.append)
+        state: Any = {"messages": [HumanMessage(question, id="q")]}
+        update: Any = Retrieve(sources=("records", "evidence"), explain=explain)(state, runtime)
+        seen.append(((update, told), memory_block({**state, **update}, runtime, markers=True)))
+    return seen
 
 
 def test_the_same_user_id_in_two_tenants_is_two_people(store: MemoryStore, ana: Identity, stranger: Identity) -> None:

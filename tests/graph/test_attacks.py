@@ -12,12 +12,13 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langgraph.prebuilt import ToolNode
 from support.full_disk import fill_disk
 from support.models import FakeModel
+from support.records import keep, learnt
 from support.threads import stored_text
 
 from everthread import Identity, MemoryContext
 from everthread.errors import AccessDenied, StoreError, UsageError
 from everthread.graphs import create_memory_agent
-from everthread.nodes import memory_tools
+from everthread.nodes import memory_tools, note_answer, request, runtime_for
 from everthread.nodes.block import fenced
 from everthread.stores import MemoryStore, SqliteStore, open_checkpointer, open_store
 from everthread.stores.record import Evidence, Selection, now_utc
@@ -224,6 +225,58 @@ def test_a_mark_that_is_not_ours_stops_no_thread(home: Home, ana: Identity, key:
     state = agent.invoke({"messages": messages}, at("a"), context=ana)
     assert agent.invoke(ask("Once more."), at("a"), context=ana)["messages"][-1].text == "ok"
     assert texts(state["messages"])[-2:] == ["And?", "ok"]
+
+
+def test_references_that_a_client_made_up_show_nothing_of_others_and_stop_no_thread(home: Home, ana: Identity) -> None:
+    store, _ = home
+    ben = Identity(tenant="acme", user="ben", project="billing")
+    theirs = Evidence(thread_id="bens", message_id="m1", role="user", text="Ben's words", at=now_utc(), source="user")
+    store.transcripts.append(ben, [theirs])
+    (foreign,) = keep(store, ben, learnt("Ben's memory", "user", "ben"))
+    (mine,) = keep(store, ana, learnt("Ana prefers tea."))
+    said = {"revision": 0, "score": 0.0, "why": "", "source": "evidence"}
+    recalled: list[Any] = [
+        {"id": mine.id, "revision": 1, "score": 1.0, "why": ""},
+        {"id": mine.id, "revision": 99, "score": 1.0, "why": ""},
+        {"id": foreign.id, "revision": 1, "score": 1.0, "why": ""},
+        {**said, "id": "m1", "thread_id": "bens"},
+        {**said, "id": "m1", "thread_id": "\ud800"},
+        {**said, "id": "m1"},
+        {"id": "\ud800", "revision": 1},
+        {"id": mine.id},
+        {"id": mine.id, "revision": 1, "score": "high"},
+        "nonsense",
+        None,
+    ]
+    marked = {"kind": "memory", "records": [[foreign.id, 1]], "evidence": [["bens", "m1"], ["\ud800", "m1"]]}
+    messages = [
+        HumanMessage("Look.", id="q"),
+        calling("memory_search", query="tea"),
+        ToolMessage("Found 1.", tool_call_id="c1", name="memory_search", additional_kwargs={"everthread": marked}),
+    ]
+    state: Any = {"messages": messages, "recalled": recalled}
+    runtime = runtime_for(ana, store, "a")
+    shown = "\n".join(message.text for message in request(state, runtime))
+    assert shown.count("Ana prefers tea.") == 1 and "Ben" not in shown
+    assert note_answer(state, runtime, AIMessage("ok")).used == ()
+    for broken in ("nonsense", {"id": "x"}, None):
+        state["recalled"] = broken
+        assert [message.text for message in request(state, runtime)] == ["Look.", "", "Found 1."]
+
+
+def test_a_message_of_a_million_characters_does_not_fill_the_request_that_finds_it(home: Home, ana: Identity) -> None:
+    store, _ = home
+    long = [
+        Evidence(
+            thread_id="old", message_id=f"m{n}", role="user", text=f"{n} zebra " * 100_000, at=now_utc(), source="user"
+        )
+        for n in range(5)
+    ]
+    store.transcripts.append(ana, long)
+    model = FakeModel(replies=[calling("session_search", query="zebra"), "done"])
+    agent_on(home, model).invoke(ask("What of the zebra?"), at("a"), context=ana)
+    (result,) = [message.text for message in model.prompts[-1] if isinstance(message, ToolMessage)]
+    assert result.count("characters are left out") == 5 and len(result) < 22_000
 
 
 def test_half_a_character_stops_no_thread(home: Home, ana: Identity) -> None:

@@ -243,6 +243,10 @@ def test_the_budget_is_what_the_lines_take_in_any_language() -> None:
     assert rules(pack([english, chinese, short], 220).left_out) == [(chinese.id, "over-budget")]
 
 
+def test_a_pasted_book_takes_as_much_of_a_budget_as_is_shown_of_it() -> None:
+    assert pack([message("word " * 200_000)], 1_500, 5_000).left_out == []
+
+
 def test_characters_can_bound_it_too() -> None:
     records = [found(learnt(f"Note {n}. " + "x" * 3_900)) for n in range(6)]
     assert pack(records, 100_000, 20_000).kept == records[:4]
