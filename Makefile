@@ -19,7 +19,7 @@ types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 check: $(VENV)/.installed-test
-	$(BIN)/pytest
+	$(BIN)/pytest -n logical --dist loadfile
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/turn.py

@@ -68,6 +68,7 @@ def write(home: str, run: str) -> None:
     when it is done."""
     chance, last = random.Random(run), ""
     with open_store(f"sqlite:{home}") as store:
+        store.recall(ANA, "ready")  # the embedder is loaded before: what is killed is writing
         print(json.dumps(["ready", run]), flush=True)
         for n in range(1_000_000):
             name = f"{run}-{n}"

@@ -63,6 +63,6 @@ def test_it_installs_and_imports_in_a_fresh_environment(wheel: Path, tmp_path: P
         "store = everthread.stores.open_store('sqlite::memory:'); store.close()\n"
         "print(everthread.__file__, [name for name in ('graphs', 'nodes', 'stores') if name in sys.modules])\n"
     )
-    run = subprocess.run([str(python), "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path)
+    run = subprocess.run([str(python), "-E", "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path)
     assert run.stdout.split("\n")[0] == f"{site / 'everthread' / '__init__.py'} []"
     assert not [path.name for path in site.iterdir() if path.name in ("graphs", "nodes", "stores")]
