@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 
 from everthread.errors import ModelReplyError, StoreError, UsageError
 
-__all__ = ["Embedder", "Hurried", "LangchainEmbedder", "StaticEmbedder", "Tokens", "hurried", "resolve_embedder"]
+__all__ = [
+    "Embedder",
+    "Hurried",
+    "LangchainEmbedder",
+    "StaticEmbedder",
+    "Tokens",
+    "checked_vector",
+    "checked_vectors",
+    "hurried",
+    "resolve_embedder",
+]
 
 Vectors = NDArray[np.float32]
 
@@ -147,20 +157,30 @@ class LangchainEmbedder:
         """One unit row a text; ModelReplyError when the model returns anything else than one vector a text."""
         if not texts:
             return np.zeros((0, self._dims or 0), dtype=np.float32)
-        return self._checked(self._embeddings.embed_documents(list(texts)), len(texts))
+        return checked_vectors(self._embeddings.embed_documents(list(texts)), len(texts), self.id)
 
     def embed_query(self, text: str) -> Vectors:
         """One unit vector."""
-        return np.asarray(self._checked([self._embeddings.embed_query(text)], 1)[0], dtype=np.float32)
+        return checked_vector(self._embeddings.embed_query(text), self.id)
 
-    def _checked(self, reply: Any, expected: int) -> Vectors:
-        try:
-            rows = np.asarray(reply, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise ModelReplyError(f"embedder {self.id} did not return vectors of one length") from error
-        if rows.ndim != 2 or len(rows) != expected or not np.isfinite(rows).all():
-            raise ModelReplyError(f"embedder {self.id} returned shape {rows.shape} for {expected} texts")
-        return unit(rows)
+
+def checked_vectors(reply: Any, expected: int, id: str) -> Vectors:
+    """What an embedder returned for so many texts, one unit row each; ModelReplyError when it is anything else."""
+    try:
+        rows = np.asarray(reply, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelReplyError(f"embedder {id} did not return vectors of one length") from error
+    if rows.ndim != 2 or len(rows) != expected or not rows.shape[1]:
+        raise ModelReplyError(f"embedder {id} returned shape {rows.shape} for {expected} texts")
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise ModelReplyError(f"embedder {id} returned numbers that are none, or without end")
+    return np.asarray(rows / np.maximum(1e-9, lengths), dtype=np.float32)
+
+
+def checked_vector(reply: Any, id: str) -> Vectors:
+    """The same for one text."""
+    return np.asarray(checked_vectors([reply], 1, id)[0], dtype=np.float32)
 
 
 def _name_of(embeddings: Embeddings) -> str:

@@ -67,6 +67,12 @@ _stemmer = snowballstemmer.stemmer("porter")  # PyStemmer's where it is installe
 _stemming = Lock()
 
 
+def ends_of(text: str, most: int) -> str:
+    """The text, or of a longer one the first and the last half of so many characters: what is pasted into a question
+    stands before the question or behind it."""
+    return text if len(text) <= most else f"{text[: most // 2]}\n{text[-(most // 2) :]}"
+
+
 def sound(text: str) -> str:
     """The text as valid Unicode, which models, their providers and JSON need: a surrogate pair that arrived in two
     halves is joined, a lone half becomes U+FFFD. Everything else stays."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from math import inf, isfinite
 from typing import Any, NamedTuple, Self
 
 from langgraph.runtime import Runtime
@@ -62,7 +63,8 @@ class Retrieve(Node):
     `verifier`: looks now at what is to be verified before use (R181). `explain`: the stream says what became of every
     candidate.
 
-    Presets: `Retrieve.three_hits()`, `Retrieve.five_records()`, `Retrieve.profile_only()`.
+    Presets: `Retrieve.three_hits()`, `Retrieve.five_records()`, `Retrieve.profile_only()`. Raises UsageError for a
+    setting that makes no sense, when the node is made and not in a turn.
 
     Recall fails open: when the store cannot be searched the turn goes on without memory and says so in the stream. An
     identity that is missing or a store that is not ours still raises.
@@ -84,6 +86,19 @@ class Retrieve(Node):
         verifier: Verifier | None = None,
         explain: bool = False,
     ) -> None:
+        _check_amounts(
+            limit=limit,
+            budget_tokens=budget_tokens,
+            budget_characters=0 if budget_characters is None else budget_characters,
+            profile_tokens=profile_tokens,
+            tasks=tasks,
+        )
+        if floor is not None and not _is_between(floor, -inf, inf):
+            raise UsageError(f"Retrieve: floor is {floor!r}; give a score such as {FLOOR}, or None to only rank")
+        if not _is_between(trust, 0, 1):
+            raise UsageError(f"Retrieve: trust is {trust!r}; give a number from 0 to 1, such as {TRUST}")
+        if verifier is not None and not callable(verifier):
+            raise UsageError(f"Retrieve: verifier is {verifier!r}; give a function of an identity and a record")
         self.limit = limit
         self.budget_tokens = budget_tokens
         self.budget_characters = budget_characters
@@ -276,6 +291,16 @@ def checked_sources(sources: Iterable[Source]) -> tuple[Source, ...]:
     if not given or set(given) - {"records", "evidence"}:
         raise UsageError(f'Retrieve: sources are "records" and "evidence", not {sources!r}; give one of them, or both')
     return given
+
+
+def _check_amounts(**amounts: object) -> None:
+    for name, amount in amounts.items():
+        if not isinstance(amount, int) or isinstance(amount, bool) or amount < 0:
+            raise UsageError(f"Retrieve: {name} is {amount!r}; give a whole number, 0 for none")
+
+
+def _is_between(number: object, least: float, most: float) -> bool:
+    return isinstance(number, int | float) and isfinite(number) and least <= number <= most
 
 
 def _task_of(state: MemoryState, store: MemoryStore, context: MemoryContext) -> str | None:

@@ -11,10 +11,13 @@ from langchain_core.messages import AnyMessage, HumanMessage
 
 from everthread.nodes.state import is_marked, last_request
 from everthread.stores.messages import time_of
-from everthread.stores.text import cjk_share, is_telling, query_terms
+from everthread.stores.text import cjk_share, ends_of, is_telling, query_terms
 
 __all__ = ["asked_at", "phrases_of", "queries_of", "task_in"]
 
+MOST = 4_000
+"""Characters of a request that are looked through for what it points to; the search itself cuts a longer one and says
+so."""
 FEW_TERMS = 3
 """A request with fewer content words than this may lean on the one before it."""
 
@@ -40,12 +43,13 @@ def queries_of(messages: Sequence[AnyMessage]) -> list[str]:
     """
     said = (m.text for m in reversed(messages) if isinstance(m, HumanMessage) and not is_marked(m))
     newest, before = next(said, ""), next(said, None)
-    if before is None or _words(newest) >= FEW_TERMS:
+    request = ends_of(newest, MOST)
+    if before is None or _words(request) >= FEW_TERMS:
         texts = [newest]
     else:
-        together = f"{before}\n{newest}"
-        texts = [together] if _POINTS_BACK.search(newest) else [newest, together]
-    return list(dict.fromkeys(text for text in (*texts, "\n".join(phrases_of(newest))) if text.strip()))
+        together = f"{ends_of(before, MOST)}\n{newest}"
+        texts = [together] if _POINTS_BACK.search(request) else [newest, together]
+    return list(dict.fromkeys(text for text in (*texts, "\n".join(phrases_of(request))) if text.strip()))
 
 
 def phrases_of(text: str) -> list[str]:

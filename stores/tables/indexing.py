@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everthread.stores.database import Connection, Database, one
-from everthread.stores.embedding import Embedder, StaticEmbedder, Tokens, hurried, unit
+from everthread.stores.embedding import Embedder, StaticEmbedder, Tokens, checked_vector, checked_vectors, hurried, unit
 from everthread.stores.encoding import Document, encode, encode_all, pieces
 from everthread.stores.identity import Identity
 from everthread.stores.tables.jobs import enqueue_job
@@ -58,6 +58,7 @@ class Indexer:
         self._database = database
         self._embedder = embedder
         self._hurried = hurried(embedder, PATIENCE) if embedder else None
+        self._lengths: set[int] = set()
 
     @property
     def embedder_id(self) -> str | None:
@@ -89,6 +90,8 @@ class Indexer:
         texts = [pieces(document) for document in documents]
         try:
             vectors = embedder.embed_documents([text for parts in texts for text in parts])
+            if not isinstance(embedder, StaticEmbedder):
+                vectors = checked_vectors(vectors, sum(map(len, texts)), embedder.id)
         # Any provider's client may raise anything. The write goes on; the failure is a job and is seen in `doctor`.
         except Exception as error:
             return words_of(documents, failure=_named(error))
@@ -123,10 +126,24 @@ class Indexer:
             if isinstance(self._hurried, StaticEmbedder):
                 tokens = self._hurried.embed_tokens(text)
                 return QueryVector(unit(tokens.rows.sum(axis=0)), another, tokens)
-            return QueryVector(self._hurried.embed_query(text), another)
+            vector = checked_vector(self._hurried.embed_query(text), self._hurried.id)
         # As above: recall fails open, keywords answer, and the caller is told.
         except Exception as error:
             return QueryVector(None, f"semantic: {_named(error)}")
+        return QueryVector(vector, another or self._unlike(len(vector)))
+
+    def _unlike(self, dims: int) -> str | None:
+        """What is said when the index has vectors of this embedder, and none of so many numbers: nothing is compared
+        then, which must not pass for a search by meaning."""
+        if dims in self._lengths:
+            return None
+        with self._database.read() as connection:
+            found = connection.execute("SELECT dims FROM embedders WHERE id = ?", (self.embedder_id,))
+            self._lengths |= {int(known) for (known,) in found}
+        if not self._lengths or dims in self._lengths:
+            return None
+        there = ", ".join(map(str, sorted(self._lengths)))
+        return f"semantic: {self.embedder_id} answered with {dims} numbers, and the index holds vectors of {there}"
 
 
 def words_of(documents: Sequence[Document], *, failure: str | None = None) -> Prepared:

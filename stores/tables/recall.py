@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,12 +28,14 @@ from everthread.stores.tables.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, 
 from everthread.stores.tables.search import SearchIndex, SearchRow, evidence_space, record_space
 from everthread.stores.tables.times import micros
 from everthread.stores.tables.transcripts import Transcripts
-from everthread.stores.text import is_telling, query_terms, terms
+from everthread.stores.text import ends_of, is_telling, query_terms, terms
 
 __all__ = ["Question", "Recaller"]
 
 MAX_QUERY = 4_000
 """Characters of a query that are searched: a question is short, and a pasted book must not stall a turn."""
+CUT = f"query: only its first and last {MAX_QUERY // 2:,} characters were searched"
+"""What is said of a longer one."""
 POOL = 40
 """Candidates that are weighed, or four for each hit that is asked for."""
 LINKED_SHARE = 0.9
@@ -127,8 +130,7 @@ class Recaller:
     ) -> Recall:
         """See `MemoryStore.recall`."""
         wanted = _checked_sources(sources)
-        if limit < 1:
-            raise UsageError(f"recall: limit is {limit}; ask for at least one hit")
+        _check(query, limit, floor, thread_id)
         asked = Question(
             identity=identity,
             text=_searchable(query),
@@ -143,7 +145,7 @@ class Recaller:
             asked_at=None if asked_at is None else aware(asked_at, "asked_at"),
             task=_searchable(task or ""),
         )
-        degraded = [f"query: only its first {MAX_QUERY:,} characters were searched"] if len(query) > MAX_QUERY else []
+        degraded = [CUT] if len(query) > MAX_QUERY else []
         if not is_telling(asked.text):
             reason = "the query has no word to search for"
             return Recall(query=asked.text, abstained=reason, degraded=tuple(degraded))
@@ -260,9 +262,21 @@ def _checked_sources(sources: Iterable[str]) -> list[str]:
     return wanted
 
 
+def _check(query: object, limit: object, floor: object, thread_id: object) -> None:
+    """UsageError for what cannot be asked: a floor that is no number, for one, would leave everything out unseen."""
+    if not isinstance(query, str):
+        raise UsageError(f"recall: the query is {type(query).__name__}; ask in text")
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise UsageError(f"recall: limit is {limit!r}; ask for at least one hit, in a whole number")
+    if floor is not None and not (isinstance(floor, int | float) and isfinite(floor)):
+        raise UsageError(f"recall: floor is {floor!r}; give a score such as 0.2, or None to only rank")
+    if thread_id is not None and not isinstance(thread_id, str):
+        raise UsageError(f"recall: thread_id is {thread_id!r}; give the thread's id as text")
+
+
 def _searchable(query: str) -> str:
     """The query without what cannot be searched (NUL, lone surrogates), not longer than a question is."""
-    return query[:MAX_QUERY].replace("\x00", " ").encode("utf-8", "replace").decode()
+    return ends_of(query, MAX_QUERY).replace("\x00", " ").encode("utf-8", "replace").decode()
 
 
 def _allows(asked: Question, scope: Scope, reach: str | None) -> bool:

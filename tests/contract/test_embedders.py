@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event, Thread
 from typing import Any
 
+import numpy as np
 import pytest
 from support.records import NOON, TopicEmbeddings, create, keep, learnt, write
 
@@ -141,6 +142,48 @@ def test_a_failing_embedder_leaves_the_other_ones_vectors(reopen: Any, ana: Iden
     assert second.jobs.drain(second.handlers()) == 0
     assert len(second.recall(ana, "kitten").hits) == 1
     assert first.recall(ana, "felines").hits[0].signals.semantic == 1.0
+
+
+class Own:
+    """An embedder of somebody's own, which answers with `number` for each of `dims` places."""
+
+    id = "own"
+
+    def __init__(self) -> None:
+        self.number, self.dims = 1.0, 4
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        return np.full((len(texts), self.dims), self.number, dtype=np.float32)
+
+    def embed_query(self, text: str) -> Any:
+        return self.embed_documents([text])[0]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_that_are_none_are_no_vectors_whoever_made_them(reopen: Any, ana: Identity, number: float) -> None:
+    own = Own()
+    store: MemoryStore = reopen(embedder=own)
+    (kitten,) = keep(store, ana, learnt("Ana has a kitten"))
+    own.number = number
+    (train,) = keep(store, ana, learnt("Ana rides the train"))
+    found = store.recall(ana, "kitten")
+    assert [(hit.record_id, hit.signals.semantic) for hit in found.hits] == [(kitten.id, 0.0)]
+    assert found.degraded == ("semantic: ModelReplyError: embedder own returned numbers that are none, or without end",)
+    assert [hit.record_id for hit in store.recall(ana, "train").hits] == [train.id]
+    own.number = 1.0
+    assert store.jobs.drain(store.handlers()) == 1
+    assert {hit.record_id for hit in store.recall(ana, "kitten").hits} == {kitten.id, train.id}
+
+
+def test_a_vector_of_another_length_is_told_and_not_taken_for_a_search_by_meaning(reopen: Any, ana: Identity) -> None:
+    own = Own()
+    store: MemoryStore = reopen(embedder=own)
+    (kitten,) = keep(store, ana, learnt("Ana has a kitten"))
+    assert store.recall(ana, "kitten").degraded == ()
+    own.dims = 3
+    found = store.recall(ana, "kitten")
+    assert [(hit.record_id, hit.signals.semantic) for hit in found.hits] == [(kitten.id, 0.0)]
+    assert found.degraded == ("semantic: own answered with 3 numbers, and the index holds vectors of 4",)
 
 
 def test_vectors_of_two_embedders_are_never_compared(reopen: Any, ana: Identity) -> None:

@@ -315,9 +315,10 @@ def test_another_embedder_works_on_keywords_until_its_job_has_run(reopen: Any, a
 
 def test_a_huge_question_is_cut_and_says_so(store: MemoryStore, ana: Identity) -> None:
     (record,) = keep(store, ana, learnt("Ana drinks tea"))
-    recall = store.recall(ana, "tea " * 2_500_000)
-    assert found(recall) == [record.id]
-    assert recall.degraded == ("query: only its first 4,000 characters were searched",)
+    for question in ("tea " * 2_500_000, "What do I drink?\n" + "0 " * 500_000, "0 " * 500_000 + "\nDo I drink tea?"):
+        recall = store.recall(ana, question)
+        assert found(recall) == [record.id]
+        assert recall.degraded == ("query: only its first and last 2,000 characters were searched",)
 
 
 @pytest.mark.parametrize("sources", [(), {"notes"}, "records"])
@@ -326,9 +327,18 @@ def test_unknown_sources_are_refused(store: MemoryStore, ana: Identity, sources:
         store.recall(ana, "tea", sources=sources)
 
 
-def test_a_limit_of_nothing_is_refused(store: MemoryStore, ana: Identity) -> None:
-    with pytest.raises(UsageError, match="limit"):
-        store.recall(ana, "tea", limit=0)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("limit", value) for value in (0, -1, 2.5, "3", True, None)),
+        *(("floor", value) for value in (float("nan"), float("inf"), "0.2")),
+        ("thread_id", 5),
+        *(("query", value) for value in (None, 5, b"tea")),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_name(store: MemoryStore, ana: Identity, name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=name):
+        store.recall(ana, **{"query": "tea", name: value})
 
 
 def test_a_time_without_a_zone_is_refused(store: MemoryStore, ana: Identity) -> None:

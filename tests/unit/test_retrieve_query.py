@@ -39,3 +39,13 @@ def test_the_first_request_of_a_thread_stands_alone() -> None:
 def test_without_a_word_of_the_user_there_is_nothing_to_search_for() -> None:
     notice = HumanMessage("A task is due.", additional_kwargs={MARK: {"kind": "notice"}})
     assert queries_of([]) == queries_of([AIMessage("Hello.")]) == queries_of([notice]) == []
+
+
+def test_a_short_request_after_a_pasted_book_is_not_lost_behind_it() -> None:
+    (together,) = queries_of([HumanMessage("0 " * 500_000), HumanMessage("And is it tea?")])
+    assert together.endswith("\nAnd is it tea?") and len(together) < 4_100
+
+
+def test_what_a_huge_request_quotes_at_its_end_is_a_phrase() -> None:
+    huge = "「" * 1_000_000 + 'What of "grey hounds"?'
+    assert queries_of([HumanMessage(huge)]) == [huge, "grey hounds"]

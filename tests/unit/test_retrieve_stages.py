@@ -278,6 +278,24 @@ def test_a_source_that_there_is_none_is_named_when_the_node_is_made(sources: Any
         Retrieve(sources=sources)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            (name, value)
+            for name in ("limit", "budget_tokens", "budget_characters", "profile_tokens", "tasks")
+            for value in (-1, 1.5, "3", True)
+        ),
+        *(("floor", value) for value in (float("nan"), float("inf"), "high")),
+        *(("trust", value) for value in (float("nan"), -0.1, 1.1, None)),
+        ("verifier", "ask"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named_when_the_node_is_made(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=f"Retrieve: {name} is"):
+        Retrieve(**{name: value})
+
+
 def test_a_reference_holds_no_word_of_what_it_stands_for() -> None:
     record = learnt("Ana likes zebras.", valid_from=NOON - timedelta(days=1))
     for candidate in (found(record), resident(record), message("zebras everywhere")):
