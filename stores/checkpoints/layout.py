@@ -15,7 +15,8 @@ from everthread.stores.checkpoints.fence import Last
 __all__ = ["BLOBS", "COUNTERS", "SMALL", "Kept", "Key", "Link", "Place", "ThreadRows", "Value", "is_small"]
 
 BLOBS = "blobs"
-"""In a stored checkpoint: where the value of a channel is, of each that has a row of its own."""
+"""In a stored checkpoint: where the value of a channel is, of each that has a row of its own: its place, or a list of
+those of its parts."""
 COUNTERS = "counters_since_delta_snapshot"
 """In metadata: how long each DeltaChannel that is not in the checkpoint has not been in one."""
 SMALL = 100

@@ -28,6 +28,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.sqlite.utils import search_where
 
 from everthread.errors import StoreError
+from everthread.stores.checkpoints import parts
 from everthread.stores.checkpoints.fence import Last
 from everthread.stores.checkpoints.layout import (
     BLOBS,
@@ -240,12 +241,15 @@ class Rows(ThreadRows):
 
     def save(self, key: Key, parent_id: str | None, checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> None:
         """Store a checkpoint; what it has in common with its parent is there already."""
-        inherited = self._values_of(Key(key.thread_id, key.namespace, parent_id)) if parent_id else {}
+        parent = Key(key.thread_id, key.namespace, parent_id) if parent_id else None
+        inherited = self._values_of(parent) if parent else {}
         versions = checkpoint["channel_versions"]
         small, blobs = {}, {}
         for channel, value in checkpoint["channel_values"].items():
             number = inherited.get((channel, versions.get(channel)))
-            if number is None and not is_small(value):
+            if number is None and (items := parts.items_of(value)) is not None:
+                number = self._keep_parts(key.thread_id, items, self._named_above(parent, channel) if parent else [])
+            elif number is None and not is_small(value):
                 kind, stored = self.serde.dumps_typed(value)
                 if len(stored) > SMALL:
                     number = self._keep(key.thread_id, kind, stored)
@@ -271,7 +275,25 @@ class Rows(ThreadRows):
     def _unpack(self, key: Key, kind: str, stored: Any) -> dict[str, Any]:
         return {"id": key.checkpoint_id, **self.loads(key.thread_id, kind, stored)}
 
-    def _values_of(self, key: Key) -> dict[tuple[str, Any], int]:
+    def _keep_parts(self, thread_id: str, items: list[Any], before: Sequence[int]) -> list[int]:
+        """Store what is new of `items`, beside the blobs of the snapshot before it; returns the numbers of all."""
+        stored = [self._blob(thread_id, number) for number in before]
+        return [
+            before[position] if position is not None else self._keep(thread_id, *self.serde.dumps_typed(part))
+            for position, part in parts.divided(items, stored)
+        ]
+
+    def _named_above(self, key: Key, channel: str) -> list[int]:
+        """The blobs of a channel's value in the nearest checkpoint that holds one, this one or an ancestor."""
+        for each, absent in self._ancestors(key, itself=True):
+            checkpoint = None if channel in absent else self.kept(key._replace(checkpoint_id=each))
+            if checkpoint and channel in checkpoint.get(BLOBS, {}):
+                return parts.places(checkpoint[BLOBS][channel])
+            if checkpoint and channel in checkpoint["channel_values"]:  # a stock saver's
+                break
+        return []
+
+    def _values_of(self, key: Key) -> dict[tuple[str, Any], Any]:
         """The blobs of a checkpoint, by channel and version."""
         checkpoint = self.kept(key) or {}
         versions = checkpoint.get("channel_versions", {})
@@ -333,12 +355,13 @@ class Rows(ThreadRows):
             for channel, chain in chains.items()
         }
 
-    def _ancestors(self, key: Key) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def _ancestors(self, key: Key, *, itself: bool = False) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Each ancestor once, the nearest first, with the channels that it is known not to hold."""
         place = {"thread": key.thread_id, "namespace": key.namespace, "from": key.checkpoint_id}
-        seen = {key.checkpoint_id}
+        seen = set() if itself else {key.checkpoint_id}
         walk = self.cursor.connection.cursor().execute(_ANCESTORS, place)
-        next(walk, None)
+        if not itself:
+            next(walk, None)
         for each, metadata in walk:
             if each in seen:  # saved again below its own descendant
                 return
@@ -386,16 +409,18 @@ class Rows(ThreadRows):
 
     # ---------------------------------------------------------------- blobs
 
-    def blobs(self, thread_id: str, numbers: Mapping[str, int]) -> dict[str, Any]:
+    def blobs(self, thread_id: str, named: Mapping[str, Any]) -> dict[str, Any]:
         """The values of these channels, each decoded anew."""
-        if not numbers:
-            return {}
-        base = self._base(thread_id)
         found = {}
-        for channel, number in numbers.items():
-            row = self.cursor.execute("SELECT type, value FROM blobs WHERE id = ?", (base + number,)).fetchone()
-            found[channel] = self.loads(thread_id, *(row or (ELSEWHERE, number)))
+        for channel, place in named.items():
+            values = [self._blob(thread_id, number) for number in parts.places(place)]
+            found[channel] = parts.joined(values) if isinstance(place, list) else values[0]
         return found
+
+    def _blob(self, thread_id: str, number: int) -> Any:
+        place = (self._base(thread_id) + number,)
+        row = self.cursor.execute("SELECT type, value FROM blobs WHERE id = ?", place).fetchone()
+        return self.loads(thread_id, *(row or (ELSEWHERE, number)))
 
     def loads(self, thread_id: str, kind: str, stored: Any) -> Any:
         """The object that a row holds; StoreError when what it leads to is gone."""
@@ -469,7 +494,12 @@ class Rows(ThreadRows):
 
     def shared(self, thread_id: str, checkpoints: Sequence[Kept]) -> Iterator[Value]:
         """The blobs that these checkpoints or the thread's writes lead to, each with its number as its key."""
-        channels = {number: name for kept in checkpoints for name, number in kept.checkpoint.get(BLOBS, {}).items()}
+        channels = {
+            number: name
+            for kept in checkpoints
+            for name, place in kept.checkpoint.get(BLOBS, {}).items()
+            for number in parts.places(place)
+        }
         for channel, kind, stored, *_ in self.cursor.execute(_ALL_WRITES, (thread_id,)).fetchall():
             if kind == ELSEWHERE:
                 channels[stored] = channel
@@ -504,7 +534,12 @@ class Rows(ThreadRows):
 
     def _named(self, thread_id: str) -> set[int]:
         """The numbers of the blobs that something in the thread leads to."""
-        named = {number for kept in self.all_kept(thread_id) for number in kept.checkpoint.get(BLOBS, {}).values()}
+        named = {
+            number
+            for kept in self.all_kept(thread_id)
+            for place in kept.checkpoint.get(BLOBS, {}).values()
+            for number in parts.places(place)
+        }
         return named | {number for number, _ in self.cursor.execute(_LED_TO, (thread_id, thread_id)).fetchall()}
 
     def length(self, thread_id: str) -> int:

@@ -2,8 +2,9 @@
 
 A checkpoint is JSON with names, versions and ids. Its channels' values are not in it as text, but as the serializer
 gives them, so that what is to be encrypted is: small ones together under "small", and each of the others in a row of
-`checkpoint_blobs`, by channel and version, which the checkpoints that have it in common name under "blobs". What a
-stock saver wrote has neither; its values are found by the channels' versions, and in the JSON.
+`checkpoint_blobs`, by channel and version, which the checkpoints that have it in common name under "blobs"; a snapshot
+names the versions of its parts. What a stock saver wrote has neither; its values are found by the channels' versions,
+and in the JSON.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from everthread.errors import StoreError
+from everthread.stores.checkpoints import parts
 from everthread.stores.checkpoints.fence import Last
 from everthread.stores.checkpoints.layout import BLOBS, SMALL, Kept, Key, Link, Place, ThreadRows, Value, is_small
 
@@ -42,12 +44,15 @@ _THREAD = "WHERE thread_id = %s"
 
 # LATERAL ... LIMIT 1, here and below: a look-up by the primary key for each. Of a thread that is much larger than the
 # others the planner knows little, and a join could read all of it each time.
-_NAMED = """
-FROM jsonb_each_text(coalesce(c.checkpoint -> 'blobs', c.checkpoint -> 'channel_versions')) v
-CROSS JOIN LATERAL (
+_PLACES = """
+jsonb_each(coalesce(c.checkpoint -> 'blobs', c.checkpoint -> 'channel_versions')) v
+CROSS JOIN LATERAL jsonb_path_query(v.value, 'lax $[*]') WITH ORDINALITY p (version, part)
+"""
+_NAMED = f"""
+FROM {_PLACES} CROSS JOIN LATERAL (
     SELECT * FROM checkpoint_blobs
-    WHERE thread_id = c.thread_id AND checkpoint_ns = c.checkpoint_ns AND channel = v.key AND version = v.value
-    AND type <> 'empty' LIMIT 1
+    WHERE thread_id = c.thread_id AND checkpoint_ns = c.checkpoint_ns AND channel = v.key
+    AND version = p.version #>> ARRAY[]::text[] AND type <> 'empty' LIMIT 1
 ) b
 """
 _KEPT = f"""
@@ -60,7 +65,7 @@ ORDER BY c.checkpoint_id DESC
 _TUPLES = _KEPT.replace(
     "{more}",
     f""",
-       ARRAY(SELECT ARRAY[convert_to(b.channel, 'UTF8'), convert_to(b.type, 'UTF8'), b.blob] {_NAMED}),
+       ARRAY(SELECT ARRAY[convert_to(b.channel, 'UTF8'), convert_to(b.type, 'UTF8'), b.blob] {_NAMED} ORDER BY p.part),
        ARRAY(SELECT ARRAY[convert_to(w.task_id, 'UTF8'), convert_to(w.channel, 'UTF8'), convert_to(w.type, 'UTF8'),
                           w.blob]
              FROM checkpoint_writes w
@@ -104,12 +109,37 @@ SELECT checkpoint_id, channel, task_id, type, blob FROM checkpoint_writes {_AT}
 AND checkpoint_id = ANY(%s) AND channel = ANY(%s)
 ORDER BY task_path COLLATE "C", task_id COLLATE "C", idx
 """
-_SEED = """
-SELECT c.checkpoint -> 'small', c.checkpoint -> 'channel_values' -> %s, c.checkpoint ? 'blobs', b.type, b.blob
-FROM (SELECT * FROM checkpoints {one}) c LEFT JOIN checkpoint_blobs b
-    ON b.thread_id = c.thread_id AND b.checkpoint_ns = c.checkpoint_ns AND b.channel = %s
-    AND b.version = coalesce(c.checkpoint -> 'blobs', c.checkpoint -> 'channel_versions') ->> %s AND b.type <> 'empty'
-""".replace("{one}", ONE)
+_SEED = f"""
+SELECT c.checkpoint -> 'small', c.checkpoint -> 'channel_values' -> %s, c.checkpoint -> 'blobs', ARRAY(
+    SELECT ARRAY[convert_to(b.type, 'UTF8'), b.blob] {_NAMED} WHERE v.key = %s ORDER BY p.part
+) FROM (SELECT * FROM checkpoints {ONE}) c
+"""
+
+# The parts of the nearest checkpoint that has some, from this one upwards.
+_NEAREST = f"""
+WITH RECURSIVE walk (checkpoint_id, parent_checkpoint_id, found) AS (
+    SELECT checkpoint_id, parent_checkpoint_id, coalesce(checkpoint -> 'blobs' ? %(channel)s, false) FROM checkpoints
+    WHERE thread_id = %(thread)s AND checkpoint_ns = %(namespace)s AND checkpoint_id = %(from)s
+    UNION
+    SELECT c.checkpoint_id, c.parent_checkpoint_id, coalesce(c.checkpoint -> 'blobs' ? %(channel)s, false)
+    FROM walk CROSS JOIN LATERAL (
+        SELECT * FROM checkpoints
+        WHERE thread_id = %(thread)s AND checkpoint_ns = %(namespace)s AND checkpoint_id = walk.parent_checkpoint_id
+        LIMIT 1
+    ) c
+    WHERE NOT walk.found
+)
+SELECT b.version, b.type, b.blob
+FROM (
+    SELECT c.* FROM checkpoints c JOIN walk USING (checkpoint_id)
+    WHERE c.thread_id = %(thread)s AND c.checkpoint_ns = %(namespace)s AND walk.found
+) c CROSS JOIN {_PLACES} CROSS JOIN LATERAL (
+    SELECT * FROM checkpoint_blobs
+    WHERE thread_id = c.thread_id AND checkpoint_ns = c.checkpoint_ns AND channel = v.key
+    AND version = p.version #>> ARRAY[]::text[] LIMIT 1
+) b
+WHERE v.key = %(channel)s ORDER BY p.part
+"""
 
 _NAMES = f"SELECT checkpoint -> 'blobs' FROM checkpoints {ONE}"
 _SAVE = """
@@ -152,10 +182,9 @@ _SET_BLOB = f"UPDATE checkpoint_blobs SET type = %s, blob = %s {_AT} AND channel
 # A subquery that is hashed: joined, a thread of many rows could take their square.
 _SWEEP = f"""
 DELETE FROM checkpoint_blobs {_THREAD} AND (checkpoint_ns, channel, version) NOT IN (
-    SELECT c.checkpoint_ns, v.key, v.value
-    FROM checkpoints c,
-         jsonb_each_text(coalesce(c.checkpoint -> 'blobs', c.checkpoint -> 'channel_versions')) v
-    WHERE c.thread_id = %s AND v.value IS NOT NULL
+    SELECT c.checkpoint_ns, v.key, p.version #>> ARRAY[]::text[]
+    FROM checkpoints c CROSS JOIN LATERAL {_PLACES}
+    WHERE c.thread_id = %s AND v.value <> 'null'
 )
 """
 _THREADS_OF_RUNS = """
@@ -171,9 +200,10 @@ _COPIED = {
 }
 _TORN = """
 SELECT DISTINCT c.thread_id
-FROM checkpoints c CROSS JOIN LATERAL jsonb_each_text(c.checkpoint -> 'blobs') v
+FROM checkpoints c CROSS JOIN LATERAL jsonb_each(c.checkpoint -> 'blobs') v
+CROSS JOIN LATERAL jsonb_path_query(v.value, 'lax $[*]') p (version)
 LEFT JOIN checkpoint_blobs b ON b.thread_id = c.thread_id AND b.checkpoint_ns = c.checkpoint_ns
-    AND b.channel = v.key AND b.version = v.value
+    AND b.channel = v.key AND b.version = p.version #>> ARRAY[]::text[]
 WHERE b.thread_id IS NULL ORDER BY c.thread_id
 """
 
@@ -249,12 +279,15 @@ class Rows(ThreadRows):
         inherited = self._named(key._replace(checkpoint_id=parent_id)) if parent_id else {}
         versions = checkpoint["channel_versions"]
         small: dict[str, Any] = {}
-        blobs: dict[str, str] = {}
+        blobs: dict[str, Any] = {}
         for channel, value in checkpoint["channel_values"].items():
             # A value without a version is this checkpoint's alone.
             version = str(versions.get(channel, key.checkpoint_id))
             if inherited.get(channel) == version:
                 blobs[channel] = version
+                continue
+            if (items := parts.items_of(value)) is not None:
+                blobs[channel] = self._keep_parts(key._replace(checkpoint_id=parent_id or ""), channel, version, items)
                 continue
             if not is_small(value):
                 kind, stored = self.serde.dumps_typed(value)
@@ -271,7 +304,27 @@ class Rows(ThreadRows):
         rows = self.ask(_KEPT_ONE, key)
         return self._unpack(rows[0]) if rows else None
 
-    def _named(self, key: Key) -> dict[str, str]:
+    def _keep_parts(self, parent: Key, channel: str, version: str, items: list[Any]) -> list[str]:
+        """Store what is new of `items`, beside the parts of the snapshot at `parent` or above; returns the versions of
+        all."""
+        before = self._parts_above(parent, channel)
+        found = []
+        for number, (position, part) in enumerate(parts.divided(items, [value for _, value in before])):
+            if position is None:
+                name = f"{version}/{number}"
+                self.tell(_SAVE_BLOB, (*parent[:2], channel, name, *self.serde.dumps_typed(part)))
+            found.append(before[position][0] if position is not None else name)
+        return found
+
+    def _parts_above(self, key: Key, channel: str) -> list[tuple[str, Any]]:
+        """The rows of a channel's value in the nearest checkpoint that has some, this one or one above."""
+        rows = self.ask(
+            _NEAREST,
+            {"thread": key.thread_id, "namespace": key.namespace, "from": key.checkpoint_id, "channel": channel},
+        )
+        return [(version, self.serde.loads_typed((kind, stored))) for version, kind, stored in rows]
+
+    def _named(self, key: Key) -> dict[str, Any]:
         """The versions of a checkpoint's values that are rows of their own; {} for what a stock saver wrote."""
         rows = (self._parents.pop(key, None) or self.send(_NAMES, key)).fetchall()
         return (rows[0][0] or {}) if rows else {}
@@ -299,9 +352,10 @@ class Rows(ThreadRows):
     def _tuple(self, row: Sequence[Any]) -> CheckpointTuple:
         thread_id, namespace, checkpoint_id, parent_id, _, metadata, _, blobs, writes = row
         checkpoint = self._unpack(row)
-        values = {channel.decode(): self.serde.loads_typed((kind.decode(), each)) for channel, kind, each in blobs}
-        if checkpoint.pop(BLOBS).keys() - values.keys():
-            raise _lacking(thread_id)
+        held: dict[str, list[Any]] = {}
+        for channel, kind, each in blobs:
+            held.setdefault(channel.decode(), []).append(self.serde.loads_typed((kind.decode(), each)))
+        values = {name: _whole(thread_id, place, held.get(name, [])) for name, place in checkpoint.pop(BLOBS).items()}
         checkpoint["channel_values"] = {**checkpoint["channel_values"], **values}
         place = {"thread_id": thread_id, "checkpoint_ns": namespace}
         return CheckpointTuple(
@@ -336,7 +390,7 @@ class Rows(ThreadRows):
         longest = max(chains.values(), key=len, default=[])
         noted = self.send(_SINCE, (key.thread_id, key.namespace, list(longest), list(chains)))
         sought = {
-            channel: self.send(_SEED, (channel, *key._replace(checkpoint_id=each), channel, channel))
+            channel: self.send(_SEED, (channel, channel, *key._replace(checkpoint_id=each)))
             for channel, each in holders.items()
         }
         writes: dict[tuple[str, str], list[PendingWrite]] = {}
@@ -363,12 +417,13 @@ class Rows(ThreadRows):
             parent, missing = steps.pop(each)
             yield each, missing
 
-    def _seed(self, thread_id: str, channel: str, small: Any, inline: Any, ours: bool, kind: str, stored: bytes) -> Any:
+    def _seed(self, thread_id: str, channel: str, small: Any, inline: Any, named: Any, stored: Sequence[Any]) -> Any:
         """The value of a channel that a checkpoint holds, from a row of `_SEED`."""
-        if kind is not None:
-            return self.serde.loads_typed((kind, stored))
-        if not ours:
-            return inline
+        values = [self.serde.loads_typed((kind.decode(), each)) for kind, each in stored]
+        if named is None:
+            return values[0] if values else inline
+        if channel in named:
+            return _whole(thread_id, named[channel], values)
         if small is None or channel not in small["held"]:
             raise _lacking(thread_id)
         return self.serde.loads_typed((small["type"], b64decode(small["value"])))[channel]
@@ -508,6 +563,13 @@ def _json(value: Mapping[str, Any]) -> str:
 
 def _last(rows: Sequence[Any]) -> Last:
     return Last(*rows[0]) if rows else Last()
+
+
+def _whole(thread_id: str, named: Any, values: Sequence[Any]) -> Any:
+    """The value that a checkpoint names, of what was found of it."""
+    if len(parts.places(named)) != len(values):
+        raise _lacking(thread_id)
+    return parts.joined(values) if isinstance(named, list) else values[0]
 
 
 def _lacking(thread_id: str) -> StoreError:
