@@ -27,7 +27,8 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from pydantic import BaseModel
 
 from everthread.errors import Conflict, UsageError
-from everthread.graphs.soundness import check, keeps_threads
+from everthread.graphs.soundness import asks_to_cite, check, keeps_threads
+from everthread.nodes.reason.streams import UnmarkedStream
 from everthread.stores.aside import aside
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext, memory_context
@@ -82,27 +83,32 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         """What a run's context is; the one that the caller gave when None."""
         self.inside = inside
         """When it saves itself inside another graph's run: as its host does when None."""
+        self.cites = False
+        """Whether a model in it is asked to cite by markers, which nobody is to see in a stream of its tokens."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
-        """As LangGraph's; the thread is held until the iterator ends or is closed."""
+        """As LangGraph's; the thread is held until the iterator ends or is closed. Tokens come without markers."""
         input = self.narrow(input) if self.narrow else input
         entry = self._entry(config, options.get("context"))
         if entry is None:
             yield from super().stream(input, saving(config, self.inside), **options)
             return
+        shown = UnmarkedStream() if self.cites else None
         entry.bind()
         with entry.hold():
             config = unmirrored(config, entry.given)
             options["context"] = entry.context_at(entry.moment())
             try:
-                yield from super().stream(input, config, **options)
+                for part in super().stream(input, config, **options):
+                    yield shown.of(part) if shown else part
+                yield from shown.end() if shown else ()
             except Conflict as error:
                 if named := entry.overtaken(error, input):
                     raise named from error
                 raise
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
-        """As LangGraph's; the thread is held until the iterator ends or is closed."""
+        """As LangGraph's; the thread is held until the iterator ends or is closed. Tokens come without markers."""
         input = self.narrow(input) if self.narrow else input
         entry = self._entry(config, options.get("context"))
         if entry is None:
@@ -110,6 +116,7 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
                 async for part in parts:
                     yield part
             return
+        shown = UnmarkedStream() if self.cites else None
         await aside(entry.bind)
         async with entry.ahold():
             config = unmirrored(config, entry.given)
@@ -118,7 +125,9 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             try:
                 async with closing(super().astream(input, config, **options)) as parts:
                     async for part in parts:
-                        yield part
+                        yield shown.of(part) if shown else part
+                for part in shown.end() if shown else ():
+                    yield part
             except Conflict as error:
                 if named := await aside(entry.overtaken, error, input):
                     raise named from error
@@ -360,7 +369,7 @@ def gate(
     parts = {name: part for name, part in vars(graph).items() if name != "__orig_class__"}
     gated = GatedGraph(**{**parts, "timeout": timeout, "narrow": narrow, "whose": whose, "inside": inside})
     # The constructor drops what `compile` sets afterwards.
-    vars(gated).update(parts, timeout=timeout, narrow=narrow, whose=whose, inside=inside)
+    vars(gated).update(parts, timeout=timeout, narrow=narrow, whose=whose, inside=inside, cites=asks_to_cite(graph))
     return gated
 
 

@@ -14,7 +14,7 @@ from everthread.nodes.extract.steps import Propose
 from everthread.nodes.node import Node, wrong_store
 from everthread.stores.contract import MemoryStore
 
-__all__ = ["check", "keeps_threads", "with_messages"]
+__all__ = ["asks_to_cite", "check", "keeps_threads", "with_messages"]
 
 KEPT = {"recalled": "list[Reference]", "flushed_to": "str"}
 """The channels that carry something from one node of a host, or from one turn, to the next."""
@@ -66,6 +66,15 @@ def keeps_threads(graph: CompiledStateGraph[Any, Any, Any, Any]) -> bool:
     return _has_middleware(graph) or any(kind.reads_messages and kind is not Retrieve for kind in _kinds(steps))
 
 
+def asks_to_cite(graph: CompiledStateGraph[Any, Any, Any, Any]) -> bool:
+    """Whether a node of the graph, or of a graph in it, asks its model for markers."""
+    nodes = [spec.runnable for spec in graph.builder.nodes.values()]
+    return any(
+        asks_to_cite(node) if isinstance(node, CompiledStateGraph) else bool(getattr(node, "markers", False))
+        for node in nodes
+    ) or any(_is_middleware(owner) and owner.markers for owner in _owners(graph))
+
+
 def with_messages(given: Any) -> Any:
     """The input of a memory graph; UsageError when its host's state, or its caller, has no messages for it. What is no
     state (a resume) comes back as it is."""
@@ -102,11 +111,12 @@ def _has_middleware(node: Any) -> bool:
     """Whether a node is an agent with MemoryMiddleware. (By its class's name: importing it would need langchain.)"""
     if not isinstance(node, CompiledStateGraph):
         return False
-    return any(
-        (base.__module__, base.__name__) == ("everthread.graphs.middleware", "MemoryMiddleware")
-        for owner in _owners(node)
-        for base in type(owner).__mro__
-    )
+    return any(map(_is_middleware, _owners(node)))
+
+
+def _is_middleware(owner: Any) -> bool:
+    names = ((base.__module__, base.__name__) for base in type(owner).__mro__)
+    return ("everthread.graphs.middleware", "MemoryMiddleware") in names
 
 
 def _owners(graph: CompiledStateGraph[Any, Any, Any, Any]) -> Iterator[Any]:

@@ -46,7 +46,8 @@ class Reason(Node):
     given one (`custom_get_token_ids`), else an estimate. `providers`: other sources of context, asked before each call
     and told after it, in order; what they give is not counted in `max_tokens`. `memory_at`: where the memory block
     stands, at the end of the system message or before the user's last message. `markers`: whether the model is asked to
-    cite by [m1]; they are not in the reply that is kept, and they are in a stream of its tokens (see `unmarked`).
+    cite by [m1]; they are not in the reply that is kept. A gated graph, as `create_memory_agent` makes one, has none in
+    a stream of tokens either; in a graph without a gate read it through `unmarked`.
 
     A request that the model's service finds too long is noted in `window.overflow`, so that the graph compacts and
     comes back once; a second time for the same last message it raises the service's error. A reply that cannot be used
@@ -73,6 +74,7 @@ class Reason(Node):
             "memory_at": checked_place(memory_at),
             "markers": markers,
         }
+        self.markers = markers
         self.max_tokens = max_tokens or limit_of(model)
         self.counter = counter or counter_of(model)
         self.providers = checked_providers(providers)

@@ -18,6 +18,7 @@ from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
 from everthread.nodes import Retrieve, memory_block, note_answer, runtime_for
 from everthread.nodes.block import CITING
 from everthread.nodes.reason.citing import Cited, unmarked
+from everthread.nodes.reason.streams import UnmarkedStream
 from everthread.stores import MemoryStore, open_checkpointer, open_store
 from everthread.stores.record import new_id
 
@@ -232,15 +233,97 @@ def test_values_and_updates_of_a_stream_are_without_markers(home: Home, ana: Ide
     assert "Tea." in str(parts) and "Tea [m1]" not in str(parts)
 
 
+MODES: dict[str, tuple[dict[str, Any], Any]] = {
+    "one mode": ({"stream_mode": "messages"}, lambda part: part),
+    "several modes": ({"stream_mode": ["messages", "custom"]}, lambda part: part[1] if part[0] == "messages" else None),
+    "subgraphs": ({"stream_mode": "messages", "subgraphs": True}, lambda part: part[1]),
+    "all of it": ({"stream_mode": ["messages", "updates"], "subgraphs": True}, lambda part: part[2]),
+    "version 2": ({"stream_mode": ["messages"], "version": "v2"}, lambda part: part["data"]),
+}
+
+
+def spoken(parts: Any, payload: Any) -> list[str]:
+    """The texts of the replies among the parts of a stream, in the order in which they came."""
+    found = [payload(part) for part in parts]
+    messages = [each[0] for each in found if isinstance(each, tuple)]
+    return [str(message.text) for message in messages if isinstance(message, AIMessage)]
+
+
+@pytest.mark.parametrize("mode", MODES)
 @KINDS
-def test_a_stream_of_tokens_has_markers_until_it_is_read_through_unmarked(home: Home, ana: Identity, kind: str) -> None:
+def test_a_reader_sees_no_marker_while_the_model_speaks(home: Home, ana: Identity, kind: str, mode: str) -> None:
+    store, _ = home
+    known(store, ana)
+    options, payload = MODES[mode]
+    said = "Tea [m1], I think 【m2】; ([m1]) `row[m1]` **茶**[m2: not applicable]。[m"
+    agent = agent_of(kind, home, Streaming(replies=[said]))
+    tokens = spoken(agent.stream(ask(), at("a"), context=ana, **options), payload)
+    assert (
+        "".join(tokens)
+        == agent.get_state(at("a")).values["messages"][-1].text
+        == ("Tea, I think; `row[m1]` **茶**。[m")
+    )
+    assert len([token for token in tokens if token]) > 5
+    assert sum(used(store, ana).values()) == 2
+
+
+@KINDS
+async def test_the_same_holds_for_an_asynchronous_stream(home: Home, ana: Identity, kind: str) -> None:
     store, _ = home
     known(store, ana)
     agent = agent_of(kind, home, Streaming(replies=["Tea [m1], I think [m2]."]))
-    tokens = [str(message.text) for message, _ in agent.stream(ask(), at("a"), context=ana, stream_mode="messages")]
-    assert len(tokens) > 5 and "".join(tokens) == "Tea [m1], I think [m2]."
-    assert "".join(unmarked(tokens)) == "Tea, I think."
-    assert agent.get_state(at("a")).values["messages"][-1].text == "Tea, I think."
+    parts = [part async for part in agent.astream(ask(), at("a"), context=ana, stream_mode="messages")]
+    assert "".join(spoken(parts, lambda part: part)) == "Tea, I think."
+
+
+@KINDS
+def test_a_reply_that_comes_whole_is_without_markers_in_a_stream_of_messages(
+    home: Home, ana: Identity, kind: str
+) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of(kind, home, FakeModel(replies=["Tea [m1]."]))
+    assert spoken(agent.stream(ask(), at("a"), context=ana, stream_mode="messages"), lambda part: part) == ["Tea."]
+
+
+@KINDS
+def test_who_asks_for_no_markers_sees_what_the_model_says(home: Home, ana: Identity, kind: str) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of(kind, home, Streaming(replies=["Tea [m1]."]), markers=False)
+    parts = agent.stream(ask(), at("a"), context=ana, stream_mode="messages")
+    assert "".join(spoken(parts, lambda part: part)) == "Tea [m1]."
+
+
+def test_blocks_and_replies_that_come_between_each_other_are_told_apart() -> None:
+    def piece(id: str, text: str, index: int, **more: Any) -> Any:
+        return AIMessageChunk(content=[{"type": "text", "text": text, "index": index}], id=id, **more), {"n": id}
+
+    stream = UnmarkedStream()
+    parts = [
+        piece("a", "Tea [", 0),
+        piece("b", "Red [m", 0),
+        piece("a", "Code `[m1]", 1),
+        piece("a", "m1]..", 0),
+        piece("b", "2]", 0),
+        piece("a", "`", 1),
+        (AIMessageChunk(content="", id="a", chunk_position="last"), {"n": "a"}),
+    ]
+    seen = [stream.of(part) for part in parts]
+    rest = list(stream.end())
+    texts = [(metadata["n"], str(message.text)) for message, metadata in (*seen, *rest)]
+    assert "".join(text for id, text in texts if id == "b") == "Red"
+    assert [text for id, text in texts if id == "a" and text] == ["Tea", "Code ", "..", "`[m1]`"]
+
+
+def test_a_graph_without_a_gate_is_read_through_unmarked(home: Home, ana: Identity) -> None:
+    store, saver = home
+    known(store, ana)
+    middleware = MemoryMiddleware(recall="automatic")
+    model = Streaming(replies=["Tea [m1], I think [m2]."])
+    agent: Any = create_agent(model, middleware=[middleware], checkpointer=saver, store=store)
+    parts = agent.stream(ask(), at("a"), context=ana, stream_mode="messages")
+    assert "".join(unmarked(spoken(parts, lambda part: part))) == "Tea, I think."
 
 
 def test_a_hosts_own_node_cites_when_it_asks_for_markers(home: Home, ana: Identity) -> None:
