@@ -13,7 +13,7 @@ from everthread.cli.output import counted, print_json, print_table, say, when
 from everthread.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from everthread.nodes.retrieve.node import Looked
     from everthread.stores.contract import MemoryStore, Source
@@ -346,8 +346,7 @@ def _print_turn(turn: Looked) -> None:
 def _print_recall(found: Recall, *, explain: bool = False) -> None:
     if found.hits and explain:
         columns = ("statement", "score", "signals", "ranks", "why", "id")
-        rows = [(hit.statement, f"{hit.score:.3f}", *_reckoned(hit), hit.why, _id_of(hit)) for hit in found.hits]
-        print_table(columns, rows, under=columns[2:])
+        print_table(columns, _explained(found.hits), under=columns[2:], named=columns[2:4], stacked=True)
     elif found.hits:
         rows = [
             (hit.statement, f"{hit.score:.3f}", hit.speaker or "", when(hit.at), hit.source, _id_of(hit))
@@ -361,14 +360,22 @@ def _print_recall(found: Recall, *, explain: bool = False) -> None:
         say(f"degraded: {arm}", err=True)
     if found.dropped:
         columns = ("dropped", "score", "signals", "ranks", "why", "id")
-        rows = [(hit.statement, f"{hit.score:.3f}", *_reckoned(hit), hit.why, _id_of(hit)) for hit in found.dropped]
-        print_table(columns, rows, under=columns[2:])
+        print_table(columns, _explained(found.dropped), under=columns[2:], named=columns[2:4], stacked=True)
 
 
-def _reckoned(hit: Hit) -> tuple[str, str]:
-    """Its signals, and its place in each arm."""
-    signals = ", ".join(f"{name} {value:.2f}" for name, value in hit.signals.model_dump().items() if value)
-    return signals, ", ".join(f"{arm} #{rank}" for arm, rank in hit.ranks.items())
+def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
+    """Statement, score, signals, place in each arm, why, id: what the columns of an explanation are."""
+    return [
+        (
+            hit.statement,
+            f"{hit.score:.3f}",
+            ", ".join(f"{name} {value:.2f}" for name, value in hit.signals.model_dump().items() if value),
+            ", ".join(f"{arm} #{rank}" for arm, rank in hit.ranks.items()),
+            hit.why.removeprefix("dropped: "),
+            _id_of(hit),
+        )
+        for hit in hits
+    ]
 
 
 def _id_of(hit: Hit) -> str:

@@ -65,11 +65,12 @@ def print_table(
     title: str = "",
     under: Sequence[str] = (),
     named: Sequence[str] = (),
+    stacked: bool = False,
 ) -> None:
     """Print rows under their columns. Nothing is cut off: a terminal folds, a pipe gets one line a row with tabs.
 
     On a terminal the columns named in `under` stand small below the first column, so that it has room; those in
-    `named` with their name, where the value alone does not say what it is.
+    `named` with their name, where the value alone does not say what it is; `stacked`: each on a line of its own.
     """
     if not on_terminal():
         for row in (columns, *rows):
@@ -86,7 +87,7 @@ def print_table(
     for number in beside:
         table.add_column(columns[number], overflow="fold")
     for row in rows:
-        small = " · ".join(
+        small = ("\n" if stacked else " · ").join(
             f"{column} {clean(cell)}" if column in named else clean(cell)
             for column, cell in zip(columns, row, strict=True)
             if column in under and cell

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,38 @@ def test_explaining_shows_signals_ranks_and_what_a_turn_would_show(tmp_path: Pat
         ("shown", resident.id),
         ("untrusted", unsure.id),
     }
+
+
+class Screen(StringIO):
+    """A terminal that keeps what it is shown."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_on_a_terminal_an_explanation_has_a_line_for_each_thing_that_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    (tea, _) = kept(tmp_path, learnt("Ana prefers tea over coffee."), learnt("安娜住在柏林。"))
+    screen = Screen()
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout", screen)
+    app(
+        ["recall", "Does Ana prefer tea?", "--explain", "--home", str(tmp_path), "--user", "ana"], standalone_mode=False
+    )
+    shown = re.sub(r"\x1b\[\d*m", "", screen.getvalue()).splitlines()
+    assert max(map(len, shown)) <= width
+    lines = [line.strip() for line in shown]
+    start = lines.index(next(line for line in lines if line.startswith("Ana prefers tea over coffee.")))
+    assert lines[start + 1 : start + 3] == [
+        "signals semantic 1.00, keyword 1.00, importance 0.50, authority 0.83",
+        "ranks keyword #1, semantic #1",
+    ]
+    assert tea.id in lines
+    dropped = lines[lines.index(next(line for line in lines if line.startswith("dropped"))) :]
+    assert any(line.startswith("安娜住在柏林。") for line in dropped)
+    assert "it shares no word with the question and is not close in meaning" in dropped
 
 
 def test_every_candidate_has_its_rank_in_each_arm_that_found_it(tmp_path: Path) -> None:
