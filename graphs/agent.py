@@ -19,6 +19,7 @@ from everthread.graphs.gate import MemoryGraph
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, Track, memory_tools
 from everthread.nodes.compact import Summariser, Tracker
 from everthread.nodes.compact.budget import Counter
+from everthread.nodes.compact.cut import many_turns
 from everthread.nodes.eviction import LIMIT, PREVIEW
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import When
@@ -45,6 +46,7 @@ def create_memory_agent(
     tracker: Tracker | None = None,
     max_tokens: int | None = None,
     keep_tokens: int | None = None,
+    keep_turns: int | None = None,
     counter: Counter | None = None,
     evict_over: int = LIMIT,
     preview: int = PREVIEW,
@@ -65,8 +67,9 @@ def create_memory_agent(
     `when`: whether extraction is `inline` or a `job` for a `Worker`; None is a job for an extractor that calls a model,
     so that no reply waits for it (R117).
     `max_tokens`: what one request may take before the older part of the thread is compacted; `keep_tokens`: how much of
-    its end stays verbatim then, half of `max_tokens` when None. `counter`: the model's exact count of tokens, as in
-    `Reason`; an estimate when None.
+    its end stays verbatim then, half of `max_tokens` when None. `keep_turns`: how many turns of the user stay verbatim
+    at most; the older ones leave when twice as many have come, however short the request is (R38, R60). `counter`: the
+    model's exact count of tokens, as in `Reason`; an estimate when None.
     `evict_over`: characters from which on a tool's result leaves the thread for the artifacts; `preview`: how many of
     its head, and of its tail, stay.
     `providers`: other sources of context (an external memory service, a house rule), asked before each call of the
@@ -91,12 +94,13 @@ def create_memory_agent(
     )
     keep_tokens = keep_tokens or reason.max_tokens // 2
     track, consolidate = Track(tracker), Consolidate(extractor, trusted_tools=trusted_tools, when=when)
-    cutting: Any = {"keep_tokens": keep_tokens, "counter": reason.counter}
+    cutting: Any = {"keep_tokens": keep_tokens, "keep_turns": keep_turns, "counter": reason.counter}
     learning: Any = {"trusted_tools": trusted_tools, "exclude_external": exclude_external, "when": when}
 
     def before_model(state: MemoryState) -> Literal["flush", "reason"]:
         runtime = _running()
-        return "flush" if runtime and reason.over_budget(state, runtime) else "reason"
+        full = runtime and (many_turns(state, keep_turns) or reason.over_budget(state, runtime))
+        return "flush" if full else "reason"
 
     def after_model(state: MemoryState) -> Literal["flush", "tools", "extract"]:
         if overflowed(state):

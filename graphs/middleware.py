@@ -23,12 +23,12 @@ from everthread.errors import UsageError
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Restore, Retrieve, Track, memory_tools
 from everthread.nodes.compact import Summariser, Tracker
 from everthread.nodes.compact.budget import Counter, counter_of, fits
-from everthread.nodes.compact.cut import unread
+from everthread.nodes.compact.cut import checked_turns, many_turns, unread
 from everthread.nodes.compact.fit import within
 from everthread.nodes.eviction import LIMIT, PREVIEW
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import When
-from everthread.nodes.models import is_overflow
+from everthread.nodes.models import is_overflow, storable
 from everthread.nodes.node import Ask, adrive, announce, drive, identity_of, store_of, thread_of
 from everthread.nodes.reason import ContextProvider, artifact_read
 from everthread.nodes.reason.chain import note_answer
@@ -73,9 +73,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     with settings of yours. `extractor`, `summariser`, `tracker`: rules without a model by default. `when`: whether
     extraction is `inline` or a `job` for a worker, as in `Extract`. `max_tokens`: what a request may take before the
     older part leaves the model's view; three quarters of the model's own limit when it tells one. `keep_tokens`: how
-    much of the end stays verbatim then; half of `max_tokens` when None. `counter`, `evict_over` and `preview`: as in
-    `create_memory_agent`. `trusted_tools`: the tools whose results may
-    settle something. `deliver=False` is for a sub-agent: inputs and notices are left to the outermost graph (R305).
+    much of the end stays verbatim then; half of `max_tokens` when None. `keep_turns`, `counter`, `evict_over` and
+    `preview`: as in `create_memory_agent`. `trusted_tools`: the tools whose results may settle something.
+    `deliver=False` is for a sub-agent: inputs and notices are left to the outermost graph (R305).
     `providers`: other sources of context, asked before each call of the model and told after it. `memory_at`: where the
     memory block stands. `markers`: whether the model is asked to cite it. Both as in `Reason`.
 
@@ -97,6 +97,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         tracker: Tracker | None = None,
         max_tokens: int | None = None,
         keep_tokens: int | None = None,
+        keep_turns: int | None = None,
         counter: Counter | None = None,
         evict_over: int = LIMIT,
         preview: int = PREVIEW,
@@ -118,7 +119,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         self.summariser = summariser
         self.tracker = tracker
         self.max_tokens = max_tokens
-        self.keep_tokens = keep_tokens
+        self.keep_tokens, self.keep_turns = keep_tokens, checked_turns(keep_turns)
         self.counter = counter
         own_words = trusted_tools if exclude_external else None
         self._around_tools: Any = {"evict_over": evict_over, "preview": preview, "own_words": own_words}
@@ -193,7 +194,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         changed: MemoryUpdate = {}
         shown = self._assembled(asked, stored, runtime)
         counter, room = self.counter or counter_of(asked.model), limit - self._tool_tokens(asked)
-        if not fits(shown.messages, room, counter):
+        if many_turns(stored, self.keep_turns) or not fits(shown.messages, room, counter):
             changed = yield from self._compacted(stored, runtime, limit, counter)
             shown = self._assembled(asked, with_update(stored, changed), runtime)
         given = yield from asked_before(self.providers, shown.messages, runtime)
@@ -213,6 +214,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
             shown = self._assembled(asked, with_update(stored, again), runtime)
             messages = with_provided(shown.messages, given)
             response = yield Ask(cast(Any, call), messages)
+        response = as_stored(response, stored["messages"])
         note_answer(stored, runtime, replied(response), shown)
         yield from told_after(self.providers, messages, replied(response), runtime)
         return ExtendedModelResponse(response, Command(update=changed)) if changed else cast(Reply, response)
@@ -224,7 +226,11 @@ class MemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         self, state: MemoryState, runtime: Runtime[Any], limit: int, counter: Counter | None
     ) -> Generator[Ask, Any, MemoryUpdate]:
         """Flush, then compact; both decide by the same state."""
-        cutting: Any = {"keep_tokens": self.keep_tokens or limit // 2, "counter": counter}
+        cutting: Any = {
+            "keep_tokens": self.keep_tokens or limit // 2,
+            "keep_turns": self.keep_turns,
+            "counter": counter,
+        }
         flush = Flush(
             self.extractor,
             trusted_tools=self.trusted_tools,
@@ -333,6 +339,14 @@ def overflowing(state: MemoryState) -> MemoryState:
 def replied(response: Any) -> AIMessage:
     """The model's own reply, the last if the rest of the agent's middleware made several."""
     return _replies(response)[-1]
+
+
+def as_stored(response: Any, thread: Sequence[AnyMessage]) -> Any:
+    """The response with its replies as the thread can keep them."""
+    if isinstance(response, AIMessage):
+        return storable(response, thread)
+    response.result[:] = [storable(each, thread) if isinstance(each, AIMessage) else each for each in response.result]
+    return response
 
 
 def _replies(response: Any) -> list[AIMessage]:

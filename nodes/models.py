@@ -6,19 +6,20 @@ Providers say the same thing in different words. Here the words become one answe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import ValidationError
 
 from everthread.errors import ModelReplyError, UsageError
 
-__all__ = ["checked", "is_overflow", "load_model"]
+__all__ = ["checked", "is_overflow", "load_model", "storable"]
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded"  # OpenAI and whoever copies its bodies
@@ -126,6 +127,31 @@ def checked(reply: Any) -> AIMessage:
         refusal = reply.additional_kwargs.get("refusal")
         raise ModelReplyError(f"the model declined to answer: {refusal}" if refusal else "the model's reply is empty")
     return reply
+
+
+def storable(reply: AIMessage, thread: Sequence[BaseMessage]) -> AIMessage:
+    """The reply as a thread can keep it, the same object where nothing was wrong: under an id that no message of
+    `thread` has, since it would take that one's place, and with numbers of more than 64 bits in its calls, which no
+    checkpoint can hold, as text."""
+    changed: dict[str, Any] = {}
+    if reply.id is not None and any(message.id == reply.id for message in thread):
+        changed["id"] = f"{reply.id}-{uuid4().hex[:8]}"
+    calls = [{**call, "args": _small(call["args"])} for call in reply.tool_calls]
+    if calls != reply.tool_calls:
+        changed["tool_calls"] = calls
+    if not changed:
+        return reply
+    if isinstance(reply.content, list):
+        changed["content"] = _small(reply.content)
+    return reply.model_copy(update=changed)
+
+
+def _small(value: Any) -> Any:
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _small(each) for key, each in value.items()}
+    return [_small(each) for each in value] if isinstance(value, list) else value
 
 
 def _broke_off(reply: AIMessage) -> bool:

@@ -75,25 +75,32 @@ def _without_empty(content: str | list[str | dict[Any, Any]]) -> str | list[str 
     """The same object when it says something; else without the parts that do not."""
     if isinstance(content, str):
         return content if content.strip() else ""
-    full = [part for part in content if not _is_empty(part)]
-    return content if len(full) == len(content) and full else full or ""
+    full = [_typed(part) for part in content if not _is_empty(part)]
+    return content if full and full == content else full or ""
+
+
+def _typed(part: str | dict[Any, Any]) -> str | dict[Any, Any]:
+    """The part with the type that clients demand: what has none and is not empty is a text."""
+    return part if isinstance(part, str) or part.get("type") else {**part, "type": "text"}
 
 
 def _is_empty(part: str | dict[Any, Any]) -> bool:
-    text = part if isinstance(part, str) else part.get("text") if part.get("type") == "text" else "?"
+    text = part if isinstance(part, str) else part.get("text") if part.get("type") in ("text", "", None) else "?"
     return not str(text or "").strip()
 
 
 def _readable(message: AIMessage) -> AIMessage:
-    """The message without calls whose arguments could not be read: some clients send them again, and nobody answers."""
+    """The message without calls whose arguments could not be read, or that stand in its content alone: some clients
+    send them again, and nobody answers."""
     named = [call for call in message.tool_calls if call["id"]]  # a call without an id cannot be answered
-    broken = {call["id"] for call in message.invalid_tool_calls}
-    raw = {"tool_calls", "function_call"} & message.additional_kwargs.keys()
-    if len(named) == len(message.tool_calls) and not message.invalid_tool_calls and (not raw or named):
-        return message
+    ids = {call["id"] for call in named}
     content = message.content
     if isinstance(content, list):
-        content = [part for part in content if not (_calls(part) and _id_of(part) in broken)]
+        content = [part for part in content if not _calls(part) or _id_of(part) in ids]
+    raw = {"tool_calls", "function_call"} & message.additional_kwargs.keys()
+    whole = len(named) == len(message.tool_calls) and len(content) == len(message.content)
+    if whole and not message.invalid_tool_calls and (not raw or named):
+        return message
     kept = {key: value for key, value in message.additional_kwargs.items() if key not in raw}
     changed = {"content": content, "tool_calls": named, "invalid_tool_calls": [], "additional_kwargs": kept}
     return message.model_copy(update=changed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from everthread.stores.identity import Identity
 
 __all__ = ["chat"]
+
+_COMPACT = re.compile(r"\s*/compact(?:\s+(?P<turns>\d{1,6}))?\s*$")
 
 
 @with_home
@@ -44,7 +47,8 @@ def chat(
 ) -> None:
     """Talk to an agent that remembers across threads. Without --model it is offline and repeats memory.
 
-    What a turn keeps or refuses to keep is said on standard error.
+    What a turn keeps or refuses to keep is said on standard error. The message /compact puts a summary in place of all
+    but the last turn, /compact 5 of all but the last five; every message stays stored.
 
     \b
     Examples:
@@ -52,6 +56,7 @@ def chat(
       everthread chat "I prefer short reports." --thread monday --trace
       everthread chat "How do I like my reports?" --thread tuesday --json
       echo "What do you know about me?" | everthread chat
+      everthread chat "/compact 5" --thread monday
       everthread chat --model openai:gpt-4.1-mini
     """
     from everthread.cli.jobs import mention
@@ -75,6 +80,9 @@ def chat(
             say("no turn of this thread was interrupted; there is nothing to resume", err=True)
         unfinished = [None] if resume and interrupted else []
         for given in chain(unfinished, _messages(message, needed=not resume)):
+            if given is not None and (asked := _COMPACT.match(given)):
+                _compact(here, store, agent, config, int(asked["turns"] or 1))
+                continue
             try:
                 _turn(here, store, agent, config, given, trace)
             except Exception as error:  # a provider's errors have no type in common
@@ -143,6 +151,31 @@ def _turn(here: Here, store: MemoryStore, agent: Any, config: RunnableConfig, sa
         if not trace:
             for line in _learnt(store, here.identity, events):
                 say(line, err=True)
+
+
+def _compact(here: Here, store: MemoryStore, agent: Any, config: RunnableConfig, keep_turns: int) -> None:
+    """Compaction on request, and what stands for the older messages then."""
+    from everthread.cli.reports import Compaction
+    from everthread.graphs import compact_now
+
+    changed = compact_now(agent, config, context=here.identity, keep_turns=keep_turns)
+    state = agent.get_state(config).values
+    window = state.get("window", {})
+    ids = [message.id for message in state.get("messages", [])]
+    artifact = store.artifacts.get(here.identity, window["summary"]) if "summary" in window else None
+    done = Compaction(
+        thread_id=config["configurable"]["thread_id"],
+        changed=changed,
+        messages=ids.index(window["cut"]) if window.get("cut") in ids else 0,
+        summary=artifact.text if artifact else "",
+    )
+    if here.json:
+        print_json(done)
+    elif not changed:
+        say("nothing to compact: what is said is short, or nothing was said since the last time")
+    else:
+        say(f"a summary stands for the first {done.messages} messages now:", err=True)
+        say(clean(done.summary))
 
 
 def _learnt(store: MemoryStore, identity: Identity, events: list[dict[str, Any]]) -> Iterator[str]:

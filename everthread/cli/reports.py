@@ -11,6 +11,7 @@ from everthread.stores.record import Evidence, Hit, Receipt, Record
 __all__ = [
     "AuditReport",
     "ChatTurn",
+    "Compaction",
     "DoctorReport",
     "Explanation",
     "ExportReport",
@@ -120,6 +121,19 @@ class ChatTurn(Frozen):
     """Receipts of what the turn wrote or refused."""
     events: list[dict[str, Any]] | None = None
     """With --trace: what each node did and why."""
+
+
+class Compaction(Frozen):
+    """What `/compact` did in `everthread chat`."""
+
+    thread_id: str
+    """The conversation."""
+    changed: bool
+    """Whether the model sees less of it verbatim than before."""
+    messages: int
+    """How many messages a summary stands for now."""
+    summary: str
+    """The summary; empty when there is none."""
 
 
 class ExportReport(Frozen):

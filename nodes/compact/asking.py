@@ -7,15 +7,16 @@ from typing import Any, TypeVar
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import Runnable
+from langgraph.errors import GraphBubbleUp
 
-from everthread.errors import ModelReplyError
+from everthread.errors import EverthreadError, ModelReplyError
 from everthread.nodes.compact.prose import clip, said
 from everthread.nodes.models import is_overflow
 from everthread.nodes.node import Ask
 from everthread.nodes.state import is_marked
 from everthread.stores.text import estimate_tokens
 
-__all__ = ["CHUNK_TOKENS", "Malformed", "TooLong", "asked", "folded", "model_name", "rendered"]
+__all__ = ["CHUNK_TOKENS", "Malformed", "TooLong", "asked", "folded", "given_by", "model_name", "rendered"]
 
 CHUNK_TOKENS = 16_000
 """Tokens of messages in one request, by estimate."""
@@ -43,6 +44,23 @@ def asked(model: Runnable[Any, Any], messages: Sequence[BaseMessage]) -> Generat
     except Exception as error:
         kind = TooLong if is_overflow(error) else Malformed if isinstance(error, ValueError) else ModelReplyError
         raise kind(f"the model could not be asked ({type(error).__name__}: {clip(str(error), 200)})") from error
+
+
+def given_by(make: Callable[[], Any], who: str, kind: type[T]) -> Generator[Ask, Any, T]:
+    """What a part that a host can replace makes: a generator's result, or the value of a plain function.
+
+    Raises ModelReplyError for whatever goes wrong in it, with the cause, and for what is no `kind`: that a summary
+    cannot be had must not end the turn. Our own errors, and an interrupt, pass."""
+    try:
+        made = make()
+        result = (yield from made) if isinstance(made, Generator) else made
+    except (EverthreadError, GraphBubbleUp):
+        raise
+    except Exception as error:
+        raise ModelReplyError(f"{who} failed ({type(error).__name__}: {clip(str(error), 200)})") from error
+    if not isinstance(result, kind):
+        raise ModelReplyError(f"{who} gave a {type(result).__name__} instead of a {kind.__name__}")
+    return result
 
 
 def folded(

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
 
+from everthread.errors import UsageError
 from everthread.nodes.compact.budget import Counter, count_tokens
 from everthread.nodes.eviction import pointed, text_in
 from everthread.nodes.state import MemoryState, is_marked, visible
 
-__all__ = ["KEEP_TOKENS", "Leaving", "leaving", "safe_cut", "unread", "whole_starts"]
+__all__ = ["KEEP_TOKENS", "Leaving", "checked_turns", "leaving", "many_turns", "safe_cut", "unread", "whole_starts"]
 
 KEEP_TOKENS = 20_000
 """Tokens of the newest messages that stay verbatim, unless told otherwise."""
@@ -35,13 +36,16 @@ class Leaving(NamedTuple):
     """Results in the tail of which only the beginning is shown from now on."""
 
 
-def leaving(state: MemoryState, keep_tokens: int, counter: Counter | None = None) -> Leaving | None:
+def leaving(
+    state: MemoryState, keep_tokens: int, counter: Counter | None = None, keep_turns: int | None = None
+) -> Leaving | None:
     """What would leave the window now, or None when nothing would.
 
     Results that the model has read shrink first, the oldest before the others, until what is visible takes at most
     `keep_tokens` (R66); only what is still too much is cut. After an overflow at most half of what was visible stays:
-    the provider has shown that our count was too low. Since the last compaction something must have been said: without
-    new content the window does not move again.
+    the provider has shown that our count was too low. Of the user's turns at most `keep_turns` stay, whatever their
+    length (R38, R60). Since the last compaction something must have been said: without new content the window does not
+    move again.
     """
     messages = visible(state)
     window = state.get("window", {})
@@ -58,7 +62,7 @@ def leaving(state: MemoryState, keep_tokens: int, counter: Counter | None = None
         if result.id not in window.get("shrunk", {}):
             shrinking[index] = result
             sizes[index] = count_tokens([pointed(result, SOME_ARTIFACT)], counter)
-    cut = _cut(messages, sizes, keep_tokens)
+    cut = max(_cut(messages, sizes, keep_tokens), _turns_cut(messages, keep_turns))
     staying = [result for index, result in shrinking.items() if index >= cut]
     return Leaving(messages[:cut], messages[cut:], staying) if cut or staying else None
 
@@ -95,6 +99,28 @@ def _cut(messages: Sequence[BaseMessage], each: Sequence[int], keep_tokens: int)
     turns = (start for start in fitting if _begins_a_turn(messages[start]))
     turn = next(turns, first)
     return turn if 2 * sizes[turn] >= sizes[first] else first
+
+
+def many_turns(state: MemoryState, keep_turns: int | None) -> bool:
+    """Whether twice as many turns of the user are visible as should stay: some leave then, so that the view does not
+    move, and no summary is made, at each turn."""
+    return keep_turns is not None and sum(map(_begins_a_turn, visible(state))) > 2 * keep_turns
+
+
+def checked_turns(keep_turns: int | None) -> int | None:
+    """`keep_turns`, when it can be one; UsageError otherwise."""
+    if keep_turns is not None and keep_turns < 1:
+        raise UsageError(f"keep_turns must be at least 1 turn, or None for any number, not {keep_turns}")
+    return keep_turns
+
+
+def _turns_cut(messages: Sequence[BaseMessage], keep_turns: int | None) -> int:
+    """Index of the first message of the last `keep_turns` turns, or of the next safe place; 0 when all may stay."""
+    turns = [index for index, message in enumerate(messages) if _begins_a_turn(message)]
+    starts = _safe_starts(messages)
+    if keep_turns is None or len(turns) <= keep_turns or not starts:
+        return 0
+    return next((start for start in starts if start >= turns[-keep_turns]), starts[-1])
 
 
 def _safe_starts(messages: Sequence[BaseMessage]) -> list[int]:

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from functools import partial
 from typing import Any, NamedTuple
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 
 from everthread.errors import ModelReplyError, StoreError
+from everthread.nodes.compact.asking import given_by
 from everthread.nodes.compact.budget import Counter, count_tokens
-from everthread.nodes.compact.cut import KEEP_TOKENS, Leaving, leaving
-from everthread.nodes.compact.summary import RuleSummariser, Summariser
+from everthread.nodes.compact.cut import KEEP_TOKENS, Leaving, checked_turns, leaving
+from everthread.nodes.compact.summary import RuleSummariser, Summariser, Summary
 from everthread.nodes.compact.task_state import RuleTracker, Tracker
 from everthread.nodes.compact.track import identified, keep, kept, tracked
 from everthread.nodes.eviction import text_in, whole_id
-from everthread.nodes.node import Node, Steps, announce
+from everthread.nodes.node import Ask, Node, Steps, announce
 from everthread.nodes.state import MemoryState, MemoryUpdate, Window, visible
 
 __all__ = ["Compact"]
+
+FRAME = 200
+"""Tokens that the headings of a summary may add to what it says."""
 
 
 class Compact(Node):
     """Puts a summary and a TaskState in place of the older messages.
 
     `summariser`, `tracker`: who writes them; rules without a model by default. `keep_tokens`: how much of the newest
-    part stays verbatim. `counter`: a model's own token counter; an estimate by default.
+    part stays verbatim, in tokens; `keep_turns`: how many turns of the user at most, any number when None. `counter`: a
+    model's own token counter; an estimate by default.
 
     `messages` is never touched: `window` says where the view starts and what stands for the rest (R46, R72). Results
     that the model has read shrink first, to their beginning and the path of the whole (R66); when that is enough,
-    nothing leaves. A summary that fails, is empty or malformed changes nothing, and the turn goes on. StoreError when
-    the texts cannot be kept.
+    nothing leaves. A summary that fails, is empty, malformed or longer than what it stands for changes nothing, and the
+    turn goes on, whatever the summariser raised. StoreError when the texts cannot be kept.
     """
 
     reads_messages = True
@@ -40,16 +47,17 @@ class Compact(Node):
         *,
         tracker: Tracker | None = None,
         keep_tokens: int = KEEP_TOKENS,
+        keep_turns: int | None = None,
         counter: Counter | None = None,
     ) -> None:
         self.summariser = summariser or RuleSummariser()
         self.tracker = tracker or RuleTracker()
-        self.keep_tokens = keep_tokens
+        self.keep_tokens, self.keep_turns = keep_tokens, checked_turns(keep_turns)
         self.counter = counter
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns `window` with its new cut, or nothing when there is nothing to compact or no usable summary."""
-        divided = leaving(state, self.keep_tokens, self.counter)
+        divided = leaving(state, self.keep_tokens, self.counter, self.keep_turns)
         if divided is None:
             announce(runtime, "compact", "skipped", reason="nothing can leave the window")
             return {}
@@ -57,9 +65,7 @@ class Compact(Node):
             return self._shrunk(state, divided, runtime)
         before = _before(state, divided, runtime)
         try:
-            summary = yield from self.summariser.summarise(before.summary, before.messages)
-            if not summary.text.strip():
-                raise ModelReplyError("the summary is empty")
+            summary = yield from self._summary(before)
             task_state = yield from tracked(state, runtime, self.tracker)
         except ModelReplyError as error:
             announce(runtime, "compact", "failed", reason=str(error))
@@ -83,6 +89,18 @@ class Compact(Node):
             **{key: window[key] for key in ("cut", "covers", "generator", "summary", "task_state")},
         )
         return {"window": window}
+
+    def _summary(self, before: _Before) -> Generator[Ask, Any, Summary]:
+        """The summary. ModelReplyError when it is none, or would make the request longer."""
+        make = partial(self.summariser.summarise, before.summary, before.messages)
+        summary = yield from given_by(make, "the summariser", Summary)
+        if not (isinstance(summary.text, str) and summary.text.strip()):
+            raise ModelReplyError("the summary is empty")
+        size = count_tokens([HumanMessage(summary.text)], self.counter)
+        replaced = count_tokens([HumanMessage(before.summary), *before.messages], self.counter)
+        if size > max(replaced, self.keep_tokens) + FRAME:
+            raise ModelReplyError(f"the summary takes {size} tokens, and what it stands for {replaced}")
+        return summary
 
     def _shrunk(self, state: MemoryState, divided: Leaving, runtime: Runtime[Any]) -> MemoryUpdate:
         """The update when nothing has to leave."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
@@ -10,6 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import ValidationError
 
 from everthread.errors import ModelReplyError, UsageError
+from everthread.nodes.compact.asking import given_by
 from everthread.nodes.compact.task_state import RuleTracker, TaskState, Tracker
 from everthread.nodes.node import Ask, Node, Steps, announce, identity_of, store_of, thread_of
 from everthread.nodes.state import MARK, MemoryState, MemoryUpdate, Window, is_marked
@@ -75,7 +77,8 @@ def tracked(state: MemoryState, runtime: Runtime[Any], tracker: Tracker) -> Gene
     """
     before = _read(kept(runtime, state.get("window", {}).get("task_state")))
     messages = state.get("messages", [])
-    task_state = yield from tracker.track(before, untracked(state) if before else messages)
+    make = partial(tracker.track, before, untracked(state) if before else messages)
+    task_state = yield from given_by(make, "the tracker", TaskState)
     artifact = keep(runtime, "task_state", task_state.model_dump_json(indent=2))
     return {"task_state": artifact, "tracked_to": identified(messages[-1])}
 

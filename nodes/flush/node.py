@@ -8,7 +8,7 @@ from langgraph.runtime import Runtime
 
 from everthread.errors import ModelReplyError
 from everthread.nodes.compact.budget import Counter
-from everthread.nodes.compact.cut import KEEP_TOKENS, leaving
+from everthread.nodes.compact.cut import KEEP_TOKENS, checked_turns, leaving
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.external import shuts_out
 from everthread.nodes.extract.later import When, is_late, learn_later
@@ -23,7 +23,8 @@ __all__ = ["Flush"]
 class Flush(Node):
     """Writes what is about to leave the window to the transcript and learns from it, by the same door as `Extract`.
 
-    `keep_tokens` and `counter` are those of the `Compact` behind it: both ask the same function where the cut will be.
+    `keep_tokens`, `keep_turns` and `counter` are those of the `Compact` behind it: both ask the same function where the
+    cut will be.
     What extraction has seen already (`flushed_to`) is not read again. With an extractor that calls a model (or
     `when="job"`, as in `Extract`) the transcript and a job are enough: they have everything. When an inline extractor's
     model gives nothing usable, the transcript has the messages all the same, and `Extract` reads them again at the end
@@ -38,6 +39,7 @@ class Flush(Node):
         *,
         trusted_tools: frozenset[str] = frozenset(),
         keep_tokens: int = KEEP_TOKENS,
+        keep_turns: int | None = None,
         counter: Counter | None = None,
         when: When | None = None,
         exclude_external: bool = False,
@@ -46,12 +48,12 @@ class Flush(Node):
         self.late = is_late(self.extractor, when)
         self.trusted_tools = trusted_tools
         self.exclude_external = exclude_external
-        self.keep_tokens = keep_tokens
+        self.keep_tokens, self.keep_turns = keep_tokens, checked_turns(keep_turns)
         self.counter = counter
 
     def steps(self, state: MemoryState, runtime: Runtime[Any]) -> Steps:
         """Returns `flushed_to` and `receipts`; nothing when no unseen message is about to leave."""
-        divided = leaving(state, self.keep_tokens, self.counter)
+        divided = leaving(state, self.keep_tokens, self.counter, self.keep_turns)
         unseen = waiting(state)
         unseen = unseen[: len(unseen) - len(divided.tail)] if divided and len(unseen) > len(divided.tail) else []
         if not unseen:

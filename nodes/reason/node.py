@@ -15,7 +15,7 @@ from everthread.errors import UsageError
 from everthread.nodes.compact.budget import Counter, counter_of, fits
 from everthread.nodes.compact.cut import unread
 from everthread.nodes.compact.fit import within
-from everthread.nodes.models import checked, is_overflow
+from everthread.nodes.models import checked, is_overflow, storable
 from everthread.nodes.node import Ask, Node, Steps, announce
 from everthread.nodes.reason.chain import note_answer
 from everthread.nodes.reason.providers import (
@@ -108,7 +108,7 @@ class Reason(Node):
                 raise
             announce(runtime, "reason", "overflow", reason=str(error)[:200])
             return {"window": {**window, "overflow": last}}
-        answer = checked(reply)
+        answer = storable(checked(reply), thread)
         cited = note_answer(state, runtime, answer, asked)
         yield from told_after(self.providers, messages, answer, runtime)
         announce(

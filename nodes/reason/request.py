@@ -133,7 +133,7 @@ def gathered(
     shown = numbers if markers else None
     block = recalled.render(shown)
     parts = [system_prompt, _instructions(identity, store, state), block if last is None else ""]
-    system = "\n\n".join(part for part in parts if part)
+    system = sound("\n\n".join(part for part in parts if part))
     messages = [_sound(each.shown(shown)) for each in tail]
     if last is not None and block:
         marks = {MARK: {"kind": "memory"}}
@@ -225,7 +225,9 @@ def _history(identity: Identity, store: MemoryStore, state: MemoryState) -> list
     if not parts:
         return []
     return [
-        HumanMessage(content="\n\n".join(parts), id="everthread-history", additional_kwargs={MARK: {"kind": "summary"}})
+        HumanMessage(
+            content=sound("\n\n".join(parts)), id="everthread-history", additional_kwargs={MARK: {"kind": "summary"}}
+        )
     ]
 
 

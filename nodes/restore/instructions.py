@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -51,13 +55,13 @@ class ProjectInstructions:
         """The instructions as one text, each part headed by its path; empty when there are none.
 
         What exceeds the budget is cut at a character, and the cut is said. Raises UsageError when the folder is outside
-        the root, OSError when a file that exists cannot be read.
+        the root, OSError when what has a file's name cannot be read: a folder, a link in a circle or to nowhere.
         """
         root, folder = self.root.resolve(), (self.folder or self.root).resolve()
         if not folder.is_relative_to(root):
             raise UsageError(f"{folder} is not inside the project {root}; give a folder of the project")
         files = [(path, str(path.relative_to(root.parent))) for path in self._files(root, folder)]
-        if self.global_file is not None and self.global_file.expanduser().is_file():
+        if self.global_file is not None and _is_file(self.global_file.expanduser()):
             files.insert(0, (self.global_file.expanduser(), self.global_file.name))
         return "\n\n".join(self._within_budget(files))
 
@@ -85,20 +89,46 @@ class ProjectInstructions:
         steps = folder.relative_to(top).parts
         for depth in range(len(steps) + 1):
             step = top.joinpath(*steps[:depth])
-            found = next((step / name for name in (*NAMES, *self.fallbacks) if (step / name).is_file()), None)
-            if found is not None and found.resolve().is_relative_to(root):
+            names = (step / name for name in (*NAMES, *self.fallbacks))
+            if found := next((path for path in names if _is_inside(path, root) and _is_file(path)), None):
                 yield found
 
     def _within_budget(self, files: Sequence[tuple[Path, str]]) -> Iterator[str]:
         """Each file's text under its title, while there is room; a file that is not reached is named."""
         room = self.max_bytes
         for path, title in files:
-            data = path.read_bytes()
-            text = data[:room].decode("utf-8", "ignore")
+            with path.open("rb") as opened:
+                data = opened.read(room + 4)  # no more: it may be of any size
+            text = _decoded(data[:room], cut=len(data) > room)
             if len(data) > room:
                 text += f"\n[cut: {title} exceeds the {self.max_bytes} bytes that project instructions may take]"
             yield f"# {title}\n\n{text.strip()}"
             room = max(0, room - len(data))
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    """Whether a path leads to nothing outside of the project."""
+    return not path.is_symlink() or Path(os.path.realpath(path)).is_relative_to(root)
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is a file; OSError when there is something of this name that cannot be read as one, so that rules
+    which were in force do not end because of it (S18)."""
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise
+        return False
+    if not stat.S_ISREG(kind):
+        raise OSError(errno.EINVAL, "is no file that can be read", str(path))
+    return True
+
+
+def _decoded(data: bytes, *, cut: bool) -> str:
+    """The text in UTF-8, or in what its byte order mark says; U+FFFD for what is none. A torn last character goes."""
+    name = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    return codecs.getincrementaldecoder(name)("replace").decode(data, final=not cut)
 
 
 def _attachment(text: str) -> HumanMessage:

@@ -8,6 +8,7 @@ from typing import Any
 from langchain_core.messages import AnyMessage
 from langgraph.runtime import Runtime
 
+from everthread.errors import UsageError
 from everthread.nodes.arrivals import inputs, is_told_here, notice, notices
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
 from everthread.nodes.restore.instructions import ProjectInstructions
@@ -112,4 +113,9 @@ class Restore(Node):
 def _text_of(instructions: ProjectInstructions | Callable[[], str] | str) -> str:
     if isinstance(instructions, str):
         return instructions
-    return instructions.load() if isinstance(instructions, ProjectInstructions) else instructions()
+    text: object = instructions.load() if isinstance(instructions, ProjectInstructions) else instructions()
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise UsageError(f"the instructions are a {type(text).__name__}; give a function that returns a str")
+    return text

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, Literal
 
+from everthread.errors import UsageError
 from everthread.stores.contract import Artifact
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity
@@ -16,6 +17,8 @@ from everthread.stores.tables.times import micros, moment
 from everthread.stores.tables.values import as_blob, as_text
 
 __all__ = ["Artifacts", "artifact_id", "erase_artifacts_of"]
+
+KINDS = ("summary", "task_state", "instructions", "tool_result", "original")
 
 FIND = """
 SELECT id, kind, text, created_at,
@@ -47,8 +50,10 @@ class Artifacts:
         """Keep `text` and return its id; the same text again returns the same id and writes nothing.
 
         With a `thread_id` it goes when that thread is erased, unless it was put in another one, or in none, as well.
-        AccessDenied if the thread is another user's.
+        AccessDenied if the thread is another user's, UsageError for another kind.
         """
+        if kind not in KINDS:
+            raise UsageError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
         key = (identity.tenant, identity.user, artifact_id(text))
         with self._database.read() as connection:
             if _is_used(connection, key, thread_id):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
+from everthread.errors import UsageError
 from everthread.stores.database import Connection, Database, Rows
 from everthread.stores.identity import Identity, thread_name_check
 from everthread.stores.tables.threads import bind_thread, owns_thread
@@ -33,8 +34,10 @@ class Inbox:
     ) -> bool:
         """Keep an input; False when this message id was admitted before, promoted or not. Binds the thread.
 
-        AccessDenied if the thread is another user's.
+        AccessDenied if the thread is another user's, UsageError for another delivery.
         """
+        if delivery not in ("queue", "steer"):
+            raise UsageError(f'delivery must be "queue" or "steer", not {delivery!r}')
         with self._database.write(identity.tenant) as connection:
             bind_thread(connection, identity, thread_id)
             connection.execute(

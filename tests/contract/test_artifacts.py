@@ -1,11 +1,12 @@
 """What every backend's artifacts promise."""
 
 from hashlib import sha256
+from typing import Any, cast
 
 import pytest
 
 from everthread import Identity
-from everthread.errors import AccessDenied
+from everthread.errors import AccessDenied, UsageError
 from everthread.stores import MemoryStore
 from everthread.stores.contract import Artifact
 from everthread.stores.record import now_utc
@@ -93,3 +94,8 @@ def test_an_artifact_is_erased_by_id(store: MemoryStore, ana: Identity) -> None:
     assert store.artifacts.erase(ana, [gone, gone, "sha256:00"]) == 1
     assert [artifact.id for artifact in store.artifacts.of_thread(ana, "t1")] == [kept]
     assert store.artifacts.put(ana, "summary", "mentions Brno", thread_id="t1") == gone
+
+
+def test_an_artifact_of_another_kind_is_refused(store: MemoryStore, ana: Identity) -> None:
+    with pytest.raises(UsageError, match="kind must be one of summary, "):
+        store.artifacts.put(ana, cast(Any, "poem"), "Roses are red")

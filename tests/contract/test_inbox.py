@@ -1,5 +1,7 @@
 """What every backend's inbox promises."""
 
+from typing import Any, cast
+
 import pytest
 
 from everthread import Identity
@@ -75,3 +77,8 @@ def test_an_input_without_an_id_is_refused(store: MemoryStore, ana: Identity) ->
     with pytest.raises(UsageError):
         store.inbox.admit(ana, "t1", "", "hello")
     assert store.inbox.pending(ana, "t1") == []
+
+
+def test_another_delivery_is_refused(store: MemoryStore, ana: Identity) -> None:
+    with pytest.raises(UsageError, match='delivery must be "queue" or "steer"'):
+        store.inbox.admit(ana, "t1", "m1", "hello", delivery=cast(Any, "soon"))

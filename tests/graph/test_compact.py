@@ -153,20 +153,42 @@ def test_a_noted_overflow_stays_noted_so_that_only_one_more_try_follows(stage: S
 
 
 class Saying:
-    """A summariser that always says the same."""
+    """A summariser that always says the same, or gives something else, or raises it."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, said: Any) -> None:
+        self.said = said
 
     def summarise(self, previous: str, messages: Sequence[BaseMessage]) -> Generator[Ask, Any, Summary]:
         yield from ()
-        return Summary(self.text, "saying/1")
+        if isinstance(self.said, Exception):
+            raise self.said
+        return Summary(self.said, "saying/1") if isinstance(self.said, str) else cast(Summary, self.said)
+
+
+class Losing:
+    """A tracker that raises."""
+
+    def track(self, previous: TaskState | None, messages: Sequence[BaseMessage]) -> Generator[Ask, Any, TaskState]:
+        yield from ()
+        raise KeyError("task")
+
+
+def saying(said: Any) -> Compact:
+    return Compact(Saying(said), keep_tokens=4, counter=one_each)
 
 
 @pytest.mark.parametrize(
     ("compact", "reason"),
     [
-        (Compact(Saying(" \n"), keep_tokens=4, counter=one_each), "the summary is empty"),
+        (saying(" \n"), "the summary is empty"),
+        (saying(Summary(cast(str, None), "saying/1")), "the summary is empty"),
+        (saying(None), "the summariser gave a NoneType instead of a Summary"),
+        (saying(TimeoutError("30 s")), "the summariser failed (TimeoutError: 30 s)"),
+        (
+            Compact(Saying("long " * 5_000), keep_tokens=40),
+            "the summary takes 5304 tokens, and what it stands for 44",
+        ),
+        (Compact(tracker=Losing(), keep_tokens=4, counter=one_each), "the tracker failed (KeyError: 'task')"),
         (
             Compact(ModelSummariser(FakeModel(replies=["Sorry."])), keep_tokens=4, counter=one_each),
             f"the model's summary cannot be used: missing {', '.join(HEADINGS)}",
@@ -180,11 +202,38 @@ class Saying:
             "the model's task state cannot be used: prose instead of the state",
         ),
     ],
-    ids=["empty", "malformed", "failed", "no task state"],
+    ids=["empty", "no text", "none", "raised", "too long", "tracker raised", "malformed", "failed", "no task state"],
 )
 def test_an_unusable_summary_changes_nothing_and_is_announced(stage: Stage, compact: Compact, reason: str) -> None:
     assert stage.run(compact, {"messages": thread(4)}) == {}
     assert stage.events == [{"node": "compact", "event": "failed", "reason": reason}]
+
+
+def test_a_summariser_may_be_a_plain_function(stage: Stage) -> None:
+    class Plain:
+        def summarise(self, previous: str, messages: Sequence[BaseMessage]) -> Summary:
+            return Summary("Options were decided on.", "plain/1")
+
+    compact = Compact(cast(Any, Plain()), keep_tokens=4, counter=one_each)
+    assert stage.text(stage.run(compact, {"messages": thread(4)})["window"]["summary"]) == "Options were decided on."
+
+
+def test_of_the_users_turns_so_many_stay_whatever_their_length(stage: Stage) -> None:
+    compact = Compact(keep_turns=3)
+    assert stage.run(compact, {"messages": thread(3)}) == {}
+    assert stage.run(compact, {"messages": thread(8)})["window"]["cut"] == "u5"
+    by_tokens = Compact(keep_turns=3, keep_tokens=2, counter=one_each)
+    assert stage.run(by_tokens, {"messages": thread(8)})["window"]["cut"] == "u7"
+
+
+def test_so_many_turns_stay_and_what_is_not_read_yet_as_well(stage: Stage) -> None:
+    waiting = [HumanMessage(f"And {n}?", id=f"w{n}") for n in range(3)]
+    assert stage.run(Compact(keep_turns=1), {"messages": [*thread(4), *waiting]})["window"]["cut"] == "w0"
+
+
+def test_less_than_a_turn_cannot_be_kept() -> None:
+    with pytest.raises(UsageError, match="keep_turns must be at least 1 turn"):
+        Compact(keep_turns=0)
 
 
 def test_a_summary_that_cannot_be_kept_raises_and_moves_nothing(stage: Stage) -> None:

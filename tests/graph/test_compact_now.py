@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 from support.models import FakeModel
 from support.threads import echo_graph, on, said, say
 
 from everthread import Identity
-from everthread.errors import AccessDenied, Conflict, UsageError
+from everthread.errors import AccessDenied, Conflict, ModelReplyError, UsageError
 from everthread.graphs import acompact_now, compact_now, create_memory_agent
 from everthread.graphs.gate import GatedGraph
+from everthread.nodes.compact import Summary
+from everthread.nodes.node import Ask
 from everthread.stores import MemoryStore, open_checkpointer, open_store
 from everthread.stores.checkpoints import Saver
 
@@ -108,3 +110,39 @@ def test_what_cannot_be_compacted_says_so(saver: Saver, store: MemoryStore, ana:
     graph = echo_graph().compile(checkpointer=saver, store=store)
     with pytest.raises(UsageError, match=r"name the thread|compacts nothing"):
         compact_now(graph, config, context=ana)
+
+
+class Silent:
+    """A summariser that has nothing to say."""
+
+    def summarise(self, previous: str, messages: Sequence[BaseMessage]) -> Generator[Ask, Any, Summary]:
+        yield from ()
+        return Summary("", "silent/1")
+
+
+async def test_without_a_usable_summary_it_says_so_and_nothing_moves(
+    saver: Saver, store: MemoryStore, ana: Identity
+) -> None:
+    agent = create_memory_agent(FakeModel(), summariser=Silent()).compile(checkpointer=saver, store=store)
+    talk(agent, ana)
+    for compact in (compact_now, acompact_now):
+        with pytest.raises(ModelReplyError, match="thread t was not compacted: the summary is empty"):
+            moved: Any = compact(agent, on("t"), context=ana)
+            await moved
+    assert "cut" not in agent.get_state(on("t")).values.get("window", {})
+
+
+def test_so_many_turns_are_kept_on_request(agent: GatedGraph, ana: Identity) -> None:
+    talk(agent, ana)
+    assert compact_now(agent, on("t"), context=ana, keep_turns=2)
+    assert agent.get_state(on("t")).values["window"]["cut"] == "u2"
+
+
+def test_an_agent_keeps_so_many_turns_by_itself(
+    model: FakeModel, saver: Saver, store: MemoryStore, ana: Identity
+) -> None:
+    agent = create_memory_agent(model, keep_turns=2).compile(checkpointer=saver, store=store)
+    talk(agent, ana, turns=5)
+    assert agent.get_state(on("t")).values["window"]["cut"] == "u3"
+    shown = [message.text for message in model.prompts[-1] if message.type == "human"]
+    assert shown[1:] == ["We decided on option 3.", "We decided on option 4."]

@@ -214,6 +214,22 @@ def test_over_budget_the_view_is_cut_and_every_stored_message_stays(home: Home, 
     assert statements(home.store, ana) == [LEARNT]
 
 
+def test_the_last_turns_stay_and_the_rest_leaves_when_twice_as_many_have_come(home: Home, ana: Identity) -> None:
+    model = FakeModel()
+    agent = home.agent(model, MemoryMiddleware(recall="automatic", keep_turns=3))
+    long_talk(agent, ana, turns=7)
+    shown = [[message.text[:11] for message in prompt if message.type == "human"] for prompt in model.prompts[-2:]]
+    assert shown[0] == ["<task_state", *(f"Question {number}." for number in range(6))]
+    assert shown[1] == ["<thread_sum", *(f"Question {number}." for number in (4, 5, 6))]
+
+
+def test_a_reply_with_the_id_of_another_message_takes_nobodys_place(home: Home, ana: Identity) -> None:
+    agent = home.agent(FakeModel(replies=[AIMessage("one", id="same"), AIMessage("two", id="same")]))
+    agent.invoke(say("a"), on("t"), context=ana)
+    state = agent.invoke(say("b"), on("t"), context=ana)
+    assert [message.text for message in state["messages"]] == ["a", "one", "b", "two"]
+
+
 async def test_what_leaves_the_view_is_flushed_first(home: Home, ana: Identity) -> None:
     agent = home.agent(FakeModel(), MemoryMiddleware(recall="automatic", max_tokens=400, keep_tokens=60))
     history = [HumanMessage(TEA), AIMessage("Noted."), *say(*["more words " * 60] * 3)["messages"]]

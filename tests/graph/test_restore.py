@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,63 @@ def test_unreadable_instructions_keep_the_ones_in_force(store: MemoryStore, ana:
         raise PermissionError("AGENTS.md")
 
     assert run(Restore(unreadable), {"instructions": "sha256:x"}, ana, store) == {}
+
+
+def as_folder(file: Path) -> None:
+    file.mkdir()
+
+
+def as_circle(file: Path) -> None:
+    file.symlink_to(file)
+
+
+def as_link_to_nowhere(file: Path) -> None:
+    file.symlink_to(file.parent / "nowhere.md")
+
+
+def as_pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize("spoil", [as_folder, as_circle, as_link_to_nowhere, as_pipe])
+def test_what_has_a_files_name_and_cannot_be_read_ends_no_rules(
+    store: MemoryStore, ana: Identity, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    file = tmp_path / "AGENTS.md"
+    file.write_text("Use tabs.")
+    restore = Restore(ProjectInstructions(tmp_path))
+    state = run(restore, {}, ana, store)
+    file.unlink()
+    spoil(file)
+    events: list[Any] = []
+    runtime = runtime_for(ana, store, "t1", stream_writer=events.append)
+    assert restore(state, runtime) == {}
+    assert [event["event"] for event in events] == ["instructions-unavailable", "restored"]
+    file.rmdir() if file.is_dir() else file.unlink()
+    assert run(restore, state, ana, store)["instructions"] == "", "that it was removed is another matter"
+
+
+@pytest.mark.parametrize(
+    ("data", "read"),
+    [
+        ("Règle.".encode(), "Règle."),
+        ("Règle.".encode("utf-8-sig"), "Règle."),
+        ("规则".encode("utf-16"), "规则"),
+        (b"caf\xe9.", "caf\ufffd."),
+        ("规则".encode()[:-1], "规\ufffd"),
+    ],
+)
+def test_a_file_in_another_encoding_loses_no_more_than_it_must(tmp_path: Path, data: bytes, read: str) -> None:
+    (tmp_path / "AGENTS.md").write_bytes(data)
+    assert ProjectInstructions(tmp_path).load() == f"# {tmp_path.name}/AGENTS.md\n\n{read}"
+
+
+def test_a_function_gives_a_text_or_nothing(store: MemoryStore, ana: Identity) -> None:
+    wrong: Any = lambda: b"bytes"  # noqa: E731
+    with pytest.raises(UsageError, match="the instructions are a bytes"):
+        run(Restore(wrong), {}, ana, store)
+    nothing: Any = lambda: None  # noqa: E731
+    assert run(Restore(nothing), {}, ana, store) == {}
 
 
 def test_project_instructions_are_read_from_the_root_down(tmp_path: Path) -> None:

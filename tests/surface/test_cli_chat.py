@@ -189,3 +189,27 @@ def test_why_tells_who_gave_way_to_whom(tmp_path: Path) -> None:
         "for 'Which database?' it is left out: it is superseded",
         "in a turn: not shown: it is superseded",
     ]
+
+
+def test_a_conversation_is_compacted_on_request(tmp_path: Path) -> None:
+    for number in range(4):
+        run(tmp_path, "chat", f"We decided on option {number}, because it is number {number}.")
+    done = run_json(tmp_path, "chat", "/compact 2")
+    assert (done["changed"], done["messages"]) == (True, 4)
+    assert "We decided on option 1" in done["summary"]
+    again = run(tmp_path, "chat", "/compact 2")
+    assert (again.exit_code, again.stdout) == (
+        0,
+        "nothing to compact: what is said is short, or nothing was said since the last time\n",
+    )
+    run(tmp_path, "chat", "And now?")
+    last = run(tmp_path, "chat", given="/compact\n")
+    assert last.stderr == "a summary stands for the first 8 messages now:\n"
+    assert "option 3" in last.stdout
+
+
+def test_no_turn_less_than_one_is_kept(tmp_path: Path) -> None:
+    run(tmp_path, "chat", "Hello.")
+    refused = run(tmp_path, "chat", "/compact 0")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("error: keep_turns must be at least 1 turn")

@@ -23,7 +23,7 @@ from support.openai_server import (
 )
 
 from everthread.errors import ModelReplyError, UsageError
-from everthread.nodes.models import checked, is_overflow, load_model
+from everthread.nodes.models import checked, is_overflow, load_model, storable
 
 
 class City(BaseModel):
@@ -107,6 +107,23 @@ def test_a_tool_call_with_broken_arguments_names_its_tool() -> None:
     broken = {"name": "add", "args": '{"a": 1', "id": "call_0", "error": None, "type": "invalid_tool_call"}
     with pytest.raises(ModelReplyError, match="not JSON: add"):
         checked(AIMessage("", invalid_tool_calls=[broken]))
+
+
+def test_a_reply_takes_no_other_messages_place() -> None:
+    reply = AIMessage("two", id="r")
+    assert storable(reply, [AIMessage("one", id="q")]) is reply
+    other = storable(reply, [AIMessage("one", id="r")])
+    assert other.id is not None and other.id.startswith("r-")
+    assert (reply.id, other.text) == ("r", "two")
+
+
+def test_a_number_that_no_checkpoint_can_hold_is_a_text() -> None:
+    def asking(line: int, far: Any) -> AIMessage:
+        return AIMessage("", tool_calls=[{"name": "read", "args": {"line": line, "far": [far]}, "id": "c"}])
+
+    fits = asking(2**64 - 1, -(2**63))
+    assert storable(fits, []) is fits
+    assert storable(asking(7, 10**30), []).tool_calls == asking(7, str(10**30)).tool_calls
 
 
 @pytest.mark.parametrize("reply", [None, "text", HumanMessage("hi"), {"content": "hi"}])

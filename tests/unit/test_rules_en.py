@@ -136,6 +136,8 @@ def test_a_reminder_has_the_time_that_was_meant_when_it_was_said() -> None:
         ("2026-04-01 at noon", AT.replace(month=4, day=1, hour=12)),
         ("tonight at 8", AT.replace(hour=20)),
         ("on February 31", None),
+        ("every Monday at 9", None),
+        ("on each other Friday", None),
         ("someday", None),
     ],
 )

@@ -86,6 +86,10 @@ def test_a_reminder_becomes_prospective() -> None:
         ("半小时后", AT.replace(hour=10, minute=30)),
         ("3月20日晚上八点半", AT.replace(day=20, hour=20, minute=30)),
         ("明晚十一点", AT.replace(day=5, hour=23)),
+        ("下个月1号", AT.replace(month=4, day=1, hour=9)),
+        ("本月十五号晚上8点", AT.replace(day=15, hour=20)),
+        ("下月31日", None),
+        ("每周五下午3点", None),
         ("2月31日", None),
         ("改天", None),
     ],
@@ -93,6 +97,11 @@ def test_a_reminder_becomes_prospective() -> None:
 def test_times_are_reckoned_from_the_message(text: str, expected: datetime | None) -> None:
     found = due(text, AT)
     assert (found.at if found else None) == expected
+
+
+@pytest.mark.parametrize("text", ["明天上午9点", "三天后", "下个月1号"])
+def test_a_day_behind_the_last_one_is_none(text: str) -> None:
+    assert due(text, datetime.max.replace(tzinfo=AT.tzinfo)) is None
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,21 @@ def test_a_call_that_could_not_be_read_is_not_sent_again() -> None:
     assert (sent.content, sent.invalid_tool_calls, sent.additional_kwargs) == (["I look."], [], {"other": 1})
 
 
+def test_a_call_that_stands_in_the_content_alone_is_not_sent() -> None:
+    block = {"type": "tool_use", "id": "1", "name": "look", "input": {}}
+    question = HumanMessage("h")
+    assert sendable([question, AIMessage([block])]) == [question]
+    assert sendable([question, AIMessage(["I look.", block])]) == [question, AIMessage(["I look."])]
+    whole = call("1", content=[block])
+    assert sendable([question, whole, result("1")])[1] is whole
+
+
+def test_a_part_without_a_type_is_a_text_or_nothing() -> None:
+    assert sendable([HumanMessage([{"text": "Hello"}, {}, {"type": ""}])]) == [
+        HumanMessage([{"text": "Hello", "type": "text"}])
+    ]
+
+
 def test_a_notice_between_a_call_and_its_result_comes_after_it() -> None:
     notice = HumanMessage("due", additional_kwargs={MARK: {"kind": "notice"}})
     sent = sendable([HumanMessage("h"), call("1"), notice, result("1")])

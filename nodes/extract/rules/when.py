@@ -69,8 +69,11 @@ _CLOCK = re.compile(
 _DAY_ZH = re.compile(
     r"(?P<today>今天|今晚)|(?P<tomorrow>明天|明早|明晚)|(?P<after>后天)"
     r"|(?P<next>下)?(?:个)?(?:这)?(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])"
+    r"|(?P<which>这个|本|下个?)月(?P<date>\d{1,2}|[一二三四五六七八九十]{1,3})[日号]"
     r"|(?:(?P<year>\d{4})年)?(?P<month>\d{1,2})月(?P<day>\d{1,2})[日号]|(?P<iso>\d{4}-\d{2}-\d{2})"
 )
+_EACH = re.compile(r"(?:\b(?:every|each)(?: other)?\s+(?:on )?|每个?)$", re.IGNORECASE)
+"""Before a day: not this one alone."""
 _CLOCK_ZH = re.compile(
     r"(?P<half>早上|上午|中午|下午|傍晚|晚上)?(?P<hour>\d{1,2}"
     r"|[一二两三四五六七八九十]{1,2})(?:点|时|[:：])(?P<minute>\d{2}|半)?分?"
@@ -89,23 +92,28 @@ _PARTS = {
 
 
 def due(text: str, said_at: datetime) -> Due | None:
-    """The time that a text names, and the rest of it; None when it names none, or an impossible one.
+    """The time that a text names, and the rest of it; None when it names none, an impossible one, or one that comes
+    again and again.
 
     A weekday is the next one after the day of the message; a day without a time means nine in the morning.
     """
+    try:
+        return _due(text, said_at)
+    except (ValueError, OverflowError):  # 31 February, 25:00, or beyond the year 9999
+        return None
+
+
+def _due(text: str, said_at: datetime) -> Due | None:
     after = _AFTER.search(text) or _AFTER_ZH.search(text)
     if after:
         return Due(said_at + timedelta(minutes=_minutes(after)), _without(text, after))
     chinese = bool(re.search(r"[\u4e00-\u9fff]", text))
     day = (_DAY_ZH if chinese else _DAY).search(text)
-    if day is None:
+    if day is None or _EACH.search(text[: day.start()]):
         return None
     rest = _without(text, day)
     clock = (_CLOCK_ZH if chinese else _CLOCK).search(rest)
-    try:
-        moment = _midnight(day, said_at, chinese=chinese) + _time_of_day(day, clock, chinese=chinese)
-    except ValueError:
-        return None
+    moment = _midnight(day, said_at, chinese=chinese) + _time_of_day(day, clock, chinese=chinese)
     return Due(moment, _without(rest, clock) if clock else rest)
 
 
@@ -138,6 +146,10 @@ def _midnight(day: re.Match[str], said_at: datetime, *, chinese: bool) -> dateti
         if "next" in found and start.weekday() + ahead < 7:
             ahead += 7  # 下周五 said on a Monday is not this week's
         return start + timedelta(days=ahead)
+    if "which" in found:
+        first = start.replace(day=1)
+        first = (first + timedelta(days=31)).replace(day=1) if found["which"].startswith("下") else first
+        return first.replace(day=int(found["date"]) if found["date"].isdigit() else _spelled(found["date"]))
     if "iso" in found:
         year, month, date = map(int, found["iso"].split("-"))
         return start.replace(year=year, month=month, day=date)
