@@ -29,7 +29,7 @@ from everthread.stores.aside import aside
 from everthread.stores.contract import MemoryStore, Task
 from everthread.stores.identity import Frozen, Identity, Memory, MemoryContext
 from everthread.stores.jobs import Handlers, Job, wordless
-from everthread.stores.threads import thread_id_for
+from everthread.stores.threads import below, thread_id_for
 
 __all__ = ["Report", "adelegate", "agent_jobs", "delegate", "delegate_later", "sub_thread"]
 
@@ -62,13 +62,15 @@ class Report(Frozen):
 
 def sub_thread(runtime: RunRuntime, agent: str, label: str | None = None, *, brief: str = "") -> RunnableConfig:
     """The config of a sub-agent's own thread: a new one for each brief of each call, or, with a `label`, the one that
-    this agent has under this name in this thread, with what it said there before (R302).
+    this agent has under this name in this thread, with what it said there before (R302). It goes with this thread, when
+    that is erased or deleted.
 
     The same call gives the same thread when it is tried again after a crash or an interrupt. UsageError when the run
     has no thread.
     """
     name = _name_of(runtime, agent, label, brief)
-    return {"configurable": {"thread_id": thread_id_for(identity_of(runtime), name)}}
+    thread_id = f"{below(thread_of(runtime))}{thread_id_for(identity_of(runtime), name)}"
+    return {"configurable": {"thread_id": thread_id}}
 
 
 def delegate(

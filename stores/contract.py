@@ -151,7 +151,8 @@ class Transcripts(Protocol):
         messages are gone. The thread stays bound to its user, and what was erased is not appended again."""
 
     def erase_thread(self, identity: Identity, thread_id: str, *, reason: str) -> dict[str, int]:
-        """The same, and how many of each kind are gone: evidence, index, artifacts, tasks, inbox."""
+        """The same, and how many of each kind are gone: evidence, index, artifacts, tasks, inbox. The threads of its
+        sub-agents, and of theirs, go with it."""
 
     def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
         """Erase these messages and their index rows; returns how many are gone. They are not appended again."""
@@ -400,7 +401,7 @@ class ThreadEraser(Protocol):
         """How many rows `redact` would rewrite; changes nothing."""
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete everything of the thread, bytes included."""
+        """Delete everything of the thread and of the threads of its sub-agents, bytes included."""
 
     def holds(self, words: Sequence[str], thread_ids: Sequence[str]) -> list[str]:
         """Which of these threads still have one of `words`, once everything is decoded."""

@@ -532,8 +532,9 @@ class Selection(Frozen):
         )
 
     def is_whole_thread(self, thread_id: str) -> bool:
-        """Whether it names this thread, and not messages of it."""
-        return self.thread_id == thread_id and not self.message_ids
+        """Whether it names this thread, and narrows that by nothing."""
+        narrowed = self.message_ids or self.record_ids or self.scope or self.subject
+        return self.thread_id == thread_id and not narrowed
 
 
 class ErasureReceipt(Frozen):

@@ -102,8 +102,12 @@ class Here:
         """The id of a thread of this user, given its name or the id itself, as `everthread threads` shows them."""
         from everthread.stores.threads import thread_id_for
 
-        known = {info.thread_id for info in store.transcripts.threads(self.identity)}
-        return thread if thread in known else thread_id_for(self.identity, thread)
+        found = store.transcripts.threads(self.identity)
+        known, own = {info.thread_id for info in found}, thread_id_for(self.identity, thread)
+        if thread in known or own in known:
+            return thread if thread in known else own
+        named = [info.thread_id for info in found if info.name == thread]  # a sub-agent's has an id of another form
+        return named[0] if len(named) == 1 else own
 
     def known_thread(self, store: MemoryStore, thread: str) -> str:
         """The same; UsageError when this user has no such thread."""

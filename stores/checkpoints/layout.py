@@ -177,6 +177,10 @@ class ThreadRows(ABC):
         """The threads in which these runs left a checkpoint, sorted."""
 
     @abstractmethod
+    def beginning_with(self, prefix: str) -> list[str]:
+        """The threads whose ids begin so, sorted."""
+
+    @abstractmethod
     def namespaces(self, thread_id: str) -> list[str]:
         """The namespaces of a thread that have a checkpoint."""
 

@@ -186,6 +186,7 @@ _FORGET_WRITERS = "DELETE FROM writers WHERE thread_id = ? AND checkpoint_ns = ?
 _THREADS_OF_RUN = """
 SELECT DISTINCT thread_id FROM checkpoints WHERE json_extract(CAST(metadata AS TEXT), '$.run_id') = ?
 """
+_BEGINNING_WITH = "SELECT DISTINCT thread_id FROM checkpoints WHERE thread_id BETWEEN ? AND ? ORDER BY thread_id"
 _HEADS = "SELECT thread_id, max(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
 _NAMESPACES = f"SELECT DISTINCT checkpoint_ns FROM checkpoints {_THREAD}"
 _LINKS = f"SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints {_THREAD} AND checkpoint_ns = ?"
@@ -554,6 +555,10 @@ class Rows(ThreadRows):
         """The threads in which these runs left a checkpoint, sorted."""
         found = [self.cursor.execute(_THREADS_OF_RUN, (run,)).fetchall() for run in run_ids]
         return sorted({thread_id for rows in found for (thread_id,) in rows})
+
+    def beginning_with(self, prefix: str) -> list[str]:
+        """The threads whose ids begin so, sorted."""
+        return [row[0] for row in self.cursor.execute(_BEGINNING_WITH, (prefix, f"{prefix}\U0010ffff")).fetchall()]
 
     def namespaces(self, thread_id: str) -> list[str]:
         """The namespaces of a thread that have a checkpoint."""

@@ -11,7 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -36,6 +36,7 @@ from everthread.stores.checkpoints import erasing, fence, lease
 from everthread.stores.checkpoints.layout import COUNTERS, Key, Place, ThreadRows
 from everthread.stores.checkpoints.retention import drop_runs, keep_latest, last_steps
 from everthread.stores.contract import Finding
+from everthread.stores.threads import below
 
 __all__ = ["Saver"]
 
@@ -274,14 +275,25 @@ class Saver(BaseCheckpointSaver[str]):
         return changed
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete everything of a thread; waits for a run that holds it."""
+        """Delete everything of a thread, and of those of its sub-agents; waits for runs that hold them."""
         with self.turn(thread_id):
             self._delete_thread(str(thread_id))
+            for each in self._below(thread_id):
+                with self.turn(each):
+                    self._delete_thread(each)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """`delete_thread` for asyncio."""
         async with self.aturn(thread_id):
             await self._run(self._delete_thread, str(thread_id))
+            for each in await self._run(self._below, thread_id):
+                async with self.aturn(each):
+                    await self._run(self._delete_thread, each)
+
+    def _below(self, thread_id: str) -> builtins.list[str]:
+        """The threads of a thread's sub-agents, and of theirs."""
+        with self._rows() as found:
+            return found.beginning_with(below(str(thread_id)))
 
     def _delete_thread(self, thread_id: str) -> None:
         with self._rows(thread_id) as found:
@@ -292,23 +304,27 @@ class Saver(BaseCheckpointSaver[str]):
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """`"keep_latest"`: keep each namespace's head, and the ancestors that its DeltaChannels are rebuilt from (at
-        most as far as their last snapshot). `"delete"`: delete the threads. Waits for runs that hold them."""
+        most as far as their last snapshot). `"delete"`: delete the threads, as `delete_thread` does. Waits for runs
+        that hold them."""
         _check_strategy(strategy)
         for thread_id in thread_ids:
-            with self.turn(thread_id):
-                self._prune(str(thread_id), strategy)
+            if strategy == "delete":
+                self.delete_thread(thread_id)
+            else:
+                with self.turn(thread_id):
+                    self._prune(str(thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """`prune` for asyncio."""
         _check_strategy(strategy)
         for thread_id in thread_ids:
-            async with self.aturn(thread_id):
-                await self._run(self._prune, str(thread_id), strategy)
+            if strategy == "delete":
+                await self.adelete_thread(thread_id)
+            else:
+                async with self.aturn(thread_id):
+                    await self._run(self._prune, str(thread_id))
 
-    def _prune(self, thread_id: str, strategy: str) -> None:
-        if strategy == "delete":
-            self._delete_thread(thread_id)
-            return
+    def _prune(self, thread_id: str) -> None:
         with self._rows(thread_id) as found:
             keep_latest(found, thread_id)
 
@@ -367,10 +383,18 @@ class Saver(BaseCheckpointSaver[str]):
 
     def _prune_idle(self, thread_id: str, strategy: str) -> bool:
         try:
-            with self.turn(thread_id, timeout=0.0):
+            with ExitStack() as held:
+                held.enter_context(self.turn(thread_id, timeout=0.0))
                 before = self._length(thread_id)
-                self._prune(thread_id, strategy)
-                return self._length(thread_id) < before
+                if strategy != "delete":
+                    self._prune(thread_id)
+                    return self._length(thread_id) < before
+                threads = [thread_id, *self._below(thread_id)]
+                for each in threads[1:]:
+                    held.enter_context(self.turn(each, timeout=0.0))
+                for each in threads:
+                    self._delete_thread(each)
+                return before > 0
         except Conflict:  # in a run: not idle after all
             return False
 

@@ -21,6 +21,7 @@ from everthread.stores.tables.reasons import ERASED, blank_reasons, repeats
 from everthread.stores.tables.rows import BODY, Rows, Stored, body_of, save, space_of
 from everthread.stores.tables.search import SearchIndex
 from everthread.stores.tables.tasks import erase_tasks_said
+from everthread.stores.tables.threads import family_of
 from everthread.stores.tables.tombstones import bury, bury_messages
 from everthread.stores.tables.transcripts import Transcripts
 from everthread.stores.tables.values import as_text
@@ -32,7 +33,7 @@ __all__ = ["Eraser"]
 SELECTED = f"""
 records.tenant = :tenant
 AND (:ids IS NULL OR records.id IN (SELECT value FROM json_each(:ids)))
-AND (:thread IS NULL OR records.thread_id = :thread)
+AND (:thread IS NULL OR records.thread_id IN (SELECT value FROM json_each(:thread)))
 AND (:messages IS NULL OR EXISTS (
     SELECT 1 FROM json_each({BODY}, '$.provenance.message_ids') AS message
     WHERE message.value IN (SELECT value FROM json_each(:messages))
@@ -119,7 +120,7 @@ class Plan(NamedTuple):
     users: list[str]
     """The users of whom nothing stays, neither what was learnt nor what was said."""
     threads: list[tuple[str, str]]
-    """(user, thread id) of all their threads."""
+    """(user, thread id) of the threads that go whole: all of theirs, and one that was selected with its sub-agents'."""
 
 
 class Eraser:
@@ -170,11 +171,15 @@ class Eraser:
         with self._transaction(dry_run) as connection:
             plan = self._plan(connection, identity, selection, with_source)
             remains += _given_elsewhere(connection, identity, plan)
+            remains += _nobodys(connection, selection) if with_source else []
             erased += self._erase_records(connection, identity.tenant, plan, receipt.id, receipt.at)
             for source in sources:
-                erased += self._erase_source(connection, identity, source, plan, selection, reason, receipt.at)
+                erased += self._erase_source(connection, identity, source, plan, receipt.at)
+            for user, thread_id in plan.threads:
+                owner = Identity(tenant=identity.tenant, user=user)
+                erased += self._erase_thread(connection, owner, thread_id, reason, receipt.at)
             for user in plan.users:
-                erased += self._erase_user(connection, identity.tenant, user, plan, reason, receipt.at)
+                erased += self._erase_user(connection, identity.tenant, user)
             everybody = _is_admin(identity)
             blank_reasons(connection, identity.tenant, None if everybody else identity.user, plan.normalised)
             ids = tuple(stored.record.id for stored in plan.records)
@@ -225,10 +230,11 @@ class Eraser:
             and (scope.owner, scope.owner_id) not in owners_of(identity)
         ):
             raise AccessDenied(f"scope {scope.owner}:{scope.owner_id} is not this user's; the role admin may erase it")
+        whole = _whole_threads(connection, identity, selection)
         values = {
             "tenant": identity.tenant,
             "ids": json.dumps(selection.record_ids) if selection.record_ids else None,
-            "thread": selection.thread_id,
+            "thread": selection.thread_id and json.dumps([selection.thread_id, *(id for _, id in whole)]),
             "messages": json.dumps(selection.message_ids) if selection.message_ids else None,
             "owner": scope and scope.owner,
             "owner_id": scope and scope.owner_id,
@@ -266,7 +272,7 @@ class Eraser:
             tuple(dict.fromkeys(map(normalise, words))),
             _sources(chosen.values()),
             users,
-            _threads_of(connection, identity.tenant, users),
+            [*_threads_of(connection, identity.tenant, users), *(whole if with_source else [])],
         )
 
     def _reachable(
@@ -294,12 +300,11 @@ class Eraser:
             except AccessDenied:
                 remains.append(f"messages of thread {source.thread_id}, which are another user's: ask an admin")
                 continue
-            whole = selection.is_whole_thread(source.thread_id)
             answers = _answers(said, set(source.message_ids))
             found = {
                 message.message_id
                 for message in said
-                if whole or message.message_id in answers or repeats(message.text, plan.normalised)
+                if message.message_id in answers or repeats(message.text, plan.normalised)
             }
             reachable.append(source._replace(message_ids=tuple(dict.fromkeys([*source.message_ids, *sorted(found)]))))
         return reachable
@@ -399,19 +404,15 @@ class Eraser:
         identity: Identity,
         source: Source,
         plan: Plan,
-        selection: Selection,
-        reason: str,
         at: datetime,
     ) -> Counter[str]:
-        """The messages, and what the thread keeps that repeats them; the whole thread when it was selected.
+        """The messages, and what the thread keeps that repeats them.
 
         Its summaries go whatever they say: in whose words a summary repeats a message cannot be known, and the next
         compaction makes one of the messages that are left.
         """
         owner = _owner_of(identity, source)
         bury_messages(connection, owner, source.thread_id, source.message_ids, at=at)
-        if selection.is_whole_thread(source.thread_id):
-            return Counter(self._transcripts.erase_thread(owner, source.thread_id, reason=reason))
         ids = set(source.message_ids)
         said = {each.text for each in self._transcripts.read(owner, source.thread_id) if each.message_id in ids}
         repeating = [
@@ -427,16 +428,18 @@ class Eraser:
             tasks=erase_tasks_said(connection, owner, source.thread_id, source.message_ids),
         )
 
-    def _erase_user(
-        self, connection: Connection, tenant: str, user: str, plan: Plan, reason: str, at: datetime
+    def _erase_thread(
+        self, connection: Connection, owner: Identity, thread_id: str, reason: str, at: datetime
     ) -> Counter[str]:
-        """All that is left of a user beside the records: threads with their messages, artifacts, tasks, and what the
-        receipts quote. Ids stay, so that nothing comes back under them."""
-        owner, erased = Identity(tenant=tenant, user=user), Counter[str]()
-        for _, thread_id in (thread for thread in plan.threads if thread[0] == user):
-            ids = connection.execute("SELECT message_id FROM messages WHERE thread_id = ?", (thread_id,)).fetchall()
-            bury_messages(connection, owner, thread_id, [str(id) for (id,) in ids], at=at)
-            erased += Counter(self._transcripts.erase_thread(owner, thread_id, reason=reason))
+        """A thread whole, with its messages, artifacts and tasks. Ids stay, so that nothing comes back under them."""
+        ids = connection.execute("SELECT message_id FROM messages WHERE thread_id = ?", (thread_id,)).fetchall()
+        bury_messages(connection, owner, thread_id, [str(id) for (id,) in ids], at=at)
+        return Counter(self._transcripts.erase_thread(owner, thread_id, reason=reason))
+
+    def _erase_user(self, connection: Connection, tenant: str, user: str) -> Counter[str]:
+        """All that is left of a user beside records and threads: artifacts and tasks of none, and what the receipts
+        quote."""
+        erased = Counter[str]()
         for table in ("artifacts", "tasks"):
             connection.execute(f"DELETE FROM {table} WHERE {OF_USER}", (tenant, user))
             erased[table] += connection.changes()
@@ -524,6 +527,27 @@ def _threads_of(connection: Connection, tenant: str, users: Sequence[str]) -> li
     """(user, thread id) of these users' threads: the index from identity to thread."""
     rows = connection.execute(THREADS_OF, (tenant, json.dumps(list(users))))
     return [(str(user), str(thread_id)) for user, thread_id in rows]
+
+
+def _whole_threads(connection: Connection, identity: Identity, selection: Selection) -> list[tuple[str, str]]:
+    """(user, thread id) of the thread that was selected whole and of its sub-agents' threads; empty when none was, or
+    it is not this identity's to erase."""
+    thread_id = selection.thread_id
+    if thread_id is None or not selection.is_whole_thread(thread_id):
+        return []
+    user = one(connection, OWNER_OF, thread_id, identity.tenant)
+    if user is None or (user != identity.user and not _is_admin(identity)):
+        return []
+    return [(user, each) for each in family_of(connection, Identity(tenant=identity.tenant, user=user), thread_id)]
+
+
+def _nobodys(connection: Connection, selection: Selection) -> list[str]:
+    """A thread that was selected and that the store does not know: its runs had no store, so whose it is cannot be
+    told."""
+    thread_id = selection.thread_id
+    if thread_id is None or one(connection, "SELECT 1 FROM threads WHERE thread_id = ?", thread_id) is not None:
+        return []
+    return [f"checkpoints of thread {thread_id}, if there are any: no run has bound it; checkpointer.delete_thread"]
 
 
 def _said(connection: Connection, identity: Identity, selection: Selection) -> list[str]:

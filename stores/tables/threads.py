@@ -9,8 +9,14 @@ from everthread.stores.database import Connection
 from everthread.stores.identity import Identity, thread_name_check
 from everthread.stores.record import now_utc
 from everthread.stores.tables.times import micros
+from everthread.stores.threads import below
 
-__all__ = ["Memory", "bind_thread", "owns_thread"]
+__all__ = ["Memory", "bind_thread", "family_of", "owns_thread"]
+
+FAMILY = """
+SELECT thread_id FROM threads
+WHERE tenant = ?1 AND user = ?2 AND (thread_id = ?3 OR substr(thread_id, 1, ?5) = ?4) ORDER BY thread_id
+"""
 
 Memory = Literal["on", "read", "off"]
 
@@ -29,6 +35,13 @@ def owns_thread(connection: Connection, identity: Identity, thread_id: str) -> b
             f"thread {thread_id!r} is not this user's; thread_config(identity, name) makes an id that is"
         )
     return row is not None
+
+
+def family_of(connection: Connection, identity: Identity, thread_id: str) -> list[str]:
+    """This thread and those of its sub-agents, and of theirs, as far as they are this user's; sorted."""
+    prefix = below(thread_id)
+    rows = connection.execute(FAMILY, (identity.tenant, identity.user, thread_id, prefix, len(prefix))).fetchall()
+    return [str(each) for (each,) in rows]
 
 
 def bind_thread(connection: Connection, identity: Identity, thread_id: str, name: str | None = None) -> None:

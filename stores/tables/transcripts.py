@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from everthread.stores.tables.inbox import erase_inputs
 from everthread.stores.tables.indexing import Indexer, order_vectors
 from everthread.stores.tables.search import SearchIndex, SearchRow, evidence_space
 from everthread.stores.tables.tasks import erase_tasks_of
-from everthread.stores.tables.threads import Memory, bind_thread, owns_thread
+from everthread.stores.tables.threads import Memory, bind_thread, family_of, owns_thread
 from everthread.stores.tables.times import micros, moment
 from everthread.stores.tables.values import as_blob, as_text, offset_of, zoned
 from everthread.stores.traces import Traces
@@ -26,6 +27,8 @@ from everthread.stores.traces import Traces
 __all__ = ["INDEXED_CHARACTERS", "Transcripts", "searchable", "searched_of"]
 
 log = logging.getLogger(__name__)
+
+ERASED_KINDS = ("evidence", "index", "artifacts", "tasks", "inbox")
 
 INDEXED_CHARACTERS = 65_536
 """What of one message can be searched: its first 64 K characters. All of it is kept."""
@@ -200,30 +203,30 @@ class Transcripts:
         return self.erase_thread(identity, thread_id, reason=reason)["evidence"]
 
     def erase_thread(self, identity: Identity, thread_id: str, *, reason: str) -> dict[str, int]:
-        """Erase a thread's messages, index rows, artifacts, tasks, waiting inputs and name, in one transaction.
+        """Erase a thread's messages, index rows, artifacts, tasks, waiting inputs and name, and those of the threads of
+        its sub-agents, in one transaction.
 
         Returns how many of each are gone, by kind: evidence, index, artifacts, tasks, inbox. Ids stay: the thread is
         still this user's, and what was erased is not appended or admitted again. AccessDenied if it is another user's.
         """
         if not reason.strip():
             raise UsageError("erase needs a reason; it is kept with the thread")
+        gone: Counter[str] = Counter(dict.fromkeys(ERASED_KINDS, 0))
         with self._database.write(identity.tenant) as connection:
-            if not owns_thread(connection, identity, thread_id):
-                return dict.fromkeys(("evidence", "index", "artifacts", "tasks", "inbox"), 0)
-            evidence, index = self._erase(connection, identity, thread_id, None)
-            gone = {
-                "evidence": evidence,
-                "index": index,
-                "artifacts": erase_artifacts_of(connection, identity, thread_id),
-                "tasks": erase_tasks_of(connection, identity, thread_id),
-                "inbox": erase_inputs(connection, thread_id),
-            }
-            connection.execute(
-                "UPDATE threads SET name = NULL, erased_at = ?, erased_because = ? WHERE thread_id = ?",
-                (micros(now_utc()), as_blob(reason).decode("utf-8", "replace"), thread_id),
-            )
+            owns_thread(connection, identity, thread_id)
+            for each in family_of(connection, identity, thread_id):
+                evidence, index = self._erase(connection, identity, each, None)
+                gone["evidence"] += evidence
+                gone["index"] += index
+                gone["artifacts"] += erase_artifacts_of(connection, identity, each)
+                gone["tasks"] += erase_tasks_of(connection, identity, each)
+                gone["inbox"] += erase_inputs(connection, each)
+                connection.execute(
+                    "UPDATE threads SET name = NULL, erased_at = ?, erased_because = ? WHERE thread_id = ?",
+                    (micros(now_utc()), as_blob(reason).decode("utf-8", "replace"), each),
+                )
         self._index.forget()
-        return gone
+        return dict(gone)
 
     def mentions(self, identity: Identity, words: Sequence[str]) -> list[tuple[str, str]]:
         """(thread id, message id) of this user's messages that hold one of these texts, in their text or their payload,

@@ -31,9 +31,10 @@ from everthread.nodes import (
     runtime_for,
     sub_thread,
 )
-from everthread.stores import MemoryStore, Worker, open_checkpointer, open_store, thread_config
+from everthread.stores import MemoryStore, Worker, open_checkpointer, open_store
 from everthread.stores.identity import Memory
-from everthread.stores.record import now_utc
+from everthread.stores.record import Selection, now_utc
+from everthread.stores.threads import below, thread_id_for
 
 Home = tuple[MemoryStore, Any]
 SECRET = "Only the parent knows Quillon."
@@ -117,7 +118,7 @@ def test_a_sub_agent_gets_its_brief_alone_and_returns_no_more_than_its_report(
     threads = {place.split("#")[0] for place in report.evidence}
     assert len(report.evidence) == 2
     (thread,) = threads
-    assert thread.startswith("researcher-")
+    assert thread.startswith(f"{below('a')}researcher-")
     result = model.prompts[1][-1]
     assert isinstance(result, ToolMessage)
     assert result.text == f"It was Weatherby.\nEvidence: {', '.join(report.evidence)}\nArtifacts: {artifact}"
@@ -166,7 +167,7 @@ def test_its_thread_is_the_users_and_has_a_name(home: Home, ana: Identity, ben: 
     config = sub_thread(runtime_for(ana, store, "a"), "researcher", "prices")
     names = {info.name: info.thread_id for info in store.transcripts.threads(ana)}
     assert names == {"researcher/prices of a": config["configurable"]["thread_id"]}
-    assert config == thread_config(ana, "researcher/prices of a")
+    assert config == at(f"{below('a')}{thread_id_for(ana, 'researcher/prices of a')}")
     assert store.transcripts.threads(ben) == []
 
 
@@ -284,6 +285,79 @@ def test_a_question_to_a_person_is_named_with_the_remedy(home: Home, ana: Identi
             delegate(sub, "Who?", runtime_for(ana, store, "a"), "x")
 
 
+# --- erasure
+
+NEVER_SAID = "Weatherby keeps a Xylophon-4711"
+
+
+def nested(home: Home, ana: Identity) -> list[str]:
+    """A thread whose sub-agent has a sub-agent, and others of the same users; returns all their ids, its own first."""
+    store, saver = home
+    inner = sub_agent(home, FakeModel(replies=[NEVER_SAID]))
+    asks: list[Any] = [call("research", question="Deeper?"), f"So: {NEVER_SAID}."]
+    middle = supervisor(home, FakeModel(replies=asks), research(inner, [], "deep"))
+    asks = [call("research", question="Who?"), "Somebody."]
+    supervisor(home, FakeModel(replies=asks), research(middle, [], "wide")).invoke(say("Who?"), at("a"), context=ana)
+    ids = [info.thread_id for info in store.transcripts.threads(ana)]
+    assert len(ids) == 3
+    assert sorted(saver.holds([NEVER_SAID], ids)) == sorted(ids)
+    delegate(inner, "Of another thread?", runtime_for(ana, store, "b"), "researcher", "deep")
+    return ["a", *sorted(id for id in ids if id != "a")]
+
+
+def test_the_threads_of_sub_agents_are_erased_with_their_parents(home: Home, ana: Identity) -> None:
+    store, saver = home
+    threads = nested(home, ana)
+    whole = Selection(thread_id="a")
+    dry = store.erase(ana, whole, reason="asked", with_source=True, threads=saver, dry_run=True)
+    erasure = store.erase(ana, whole, reason="asked", with_source=True, threads=saver)
+    assert (erasure.erased, erasure.verified, erasure.remains) == (dry.erased, True, ())
+    assert erasure.erased["threads"] == 3
+    left = [info.thread_id for info in store.transcripts.threads(ana)]
+    assert len(left) == 1 and left[0].startswith(below("b"))
+    assert [saver.get_tuple(at(thread)) for thread in threads] == [None, None, None]
+    assert saver.holds([NEVER_SAID], left) == left, "another thread's sub-agent is untouched"
+
+
+def test_a_sub_agents_thread_is_erased_without_its_parents(home: Home, ana: Identity) -> None:
+    store, saver = home
+    _, *subs = nested(home, ana)
+    middle = min(subs, key=len)
+    store.erase(ana, Selection(thread_id=middle), reason="asked", with_source=True, threads=saver)
+    assert [saver.get_tuple(at(thread)) for thread in subs] == [None, None]
+    assert saver.get_tuple(at("a")) is not None
+
+
+@pytest.mark.parametrize("how", ["delete", "adelete", "prune", "aprune", "retain"])
+async def test_the_checkpoints_of_sub_agents_go_with_their_parents(home: Home, ana: Identity, how: str) -> None:
+    _, saver = home
+    threads = await asyncio.to_thread(nested, home, ana)
+    match how:
+        case "delete":
+            saver.delete_thread("a")
+        case "adelete":
+            await saver.adelete_thread("a")
+        case "prune":
+            saver.prune(["a"], strategy="delete")
+        case "aprune":
+            await saver.aprune(["a"], strategy="delete")
+        case _:
+            with saver.turn(threads[2]):
+                assert "a" not in saver.retain(older_than=timedelta(0), strategy="delete"), "its sub-agent is in a run"
+            assert "a" in saver.retain(older_than=timedelta(0), strategy="delete")
+    assert [saver.get_tuple(at(thread)) for thread in threads] == [None, None, None]
+
+
+def test_what_a_learning_sub_agent_learnt_goes_with_its_parents_thread(home: Home, ana: Identity) -> None:
+    store, saver = home
+    runtime = runtime_for(ana, store, "a")
+    store.transcripts.bind(ana, "a")
+    delegate(sub_agent(home, FakeModel()), "I live in Oslo.", runtime, "x", memory="on")
+    assert store.transcripts.threads(ana)[0].messages > 0
+    store.erase(ana, Selection(thread_id="a"), reason="asked", with_source=True, threads=saver)
+    assert (store.records(ana), store.transcripts.threads(ana)) == ([], [])
+
+
 # --- in the background
 
 
@@ -313,7 +387,7 @@ def test_a_report_from_the_background_reaches_the_parent_once(home: Home, ana: I
     assert "Quillon" not in words(sub_model.prompts)
     (task,) = store.tasks.of(ana)
     assert (task.text, task.status, task.thread_id) == ("Who was it?", "completed", "a")
-    assert task.result is not None and task.result.startswith("It was Weatherby.\nEvidence: researcher-")
+    assert task.result is not None and task.result.startswith(f"It was Weatherby.\nEvidence: {below('a')}researcher-")
     told = f'Background task "Who was it?" finished. Result: {" ".join(task.result.split())}'
     assert model.prompts[2][-1].text == f"<notice>{told}</notice>"
     agent.invoke(say("Thanks."), at("a"), context=ana)

@@ -13,8 +13,10 @@ from support.records import keep, learnt, said_by
 from support.threads import echo_graph, on, said, say, stored_text, words_in_files
 
 from everthread import Evidence, Identity, Scope
+from everthread.graphs import create_memory_agent
 from everthread.stores import MemoryStore, open_checkpointer, open_store
 from everthread.stores.checkpoints import Saver
+from everthread.stores.identity import Memory, MemoryContext
 from everthread.stores.record import Selection, now_utc
 
 SECRET = 'Ana keeps the Xylophon-4711 under the "blue" carpet'
@@ -118,3 +120,30 @@ def test_encrypted_checkpoints_hide_words_from_the_file_and_not_from_an_erasure(
         assert store.erase(ana, only, reason="asked", with_source=True, threads=saver).verified
         assert saver.holds([SECRET], ["a1"]) == []
         assert said(graph, "a1") == ["[erased]", "[erased]"]
+
+
+@pytest.mark.parametrize("memory", ["on", "read", "off"])
+def test_a_thread_that_was_selected_is_gone_whether_or_not_it_has_a_transcript(
+    store: MemoryStore, saver: Saver, ana: Identity, tmp_path: Path, memory: Memory
+) -> None:
+    agent = create_memory_agent().compile(checkpointer=saver, store=store)
+    context = MemoryContext(identity=ana, memory=memory)
+    for thread in ("a", "b"):
+        agent.invoke(say(f"{SECRET}, says {thread}."), on(thread), context=context)
+    whole = Selection(thread_id="a")
+    dry = store.erase(ana, whole, reason="asked", with_source=True, threads=saver, dry_run=True)
+    erasure = store.erase(ana, whole, reason="asked", with_source=True, threads=saver)
+    assert (erasure.erased, erasure.verified) == (dry.erased, True)
+    assert erasure.erased["threads"] == 1
+    assert saver.get_tuple(on("a")) is None
+    assert saver.get_tuple(on("b")) is not None
+    assert "says a" not in stored_text(saver)
+
+
+def test_a_thread_that_no_run_has_bound_is_named(store: MemoryStore, saver: Saver, ana: Identity) -> None:
+    echo_graph().compile(checkpointer=saver).invoke(say(SECRET), on("a"))
+    erasure = store.erase(ana, Selection(thread_id="a"), reason="asked", with_source=True, threads=saver)
+    assert erasure.remains == (
+        "checkpoints of thread a, if there are any: no run has bound it; checkpointer.delete_thread",
+    )
+    assert saver.get_tuple(on("a")) is not None

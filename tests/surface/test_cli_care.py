@@ -47,7 +47,10 @@ def fill(home: Path) -> str:
 def test_forget_can_only_count(tmp_path: Path) -> None:
     fill(tmp_path)
     result = run(tmp_path, "forget", "--thread", "trip", "--with-source", "--dry-run")
-    assert (result.exit_code, result.stdout) == (0, "would erase 2 records, 2 revisions, 4 index rows, 2 messages\n")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "would erase 2 records, 2 revisions, 4 index rows, 2 messages, 1 thread\n",
+    )
     counted = run_json(tmp_path, "forget", "--thread", "trip", "--with-source", "--dry-run")
     assert (counted["verified"], len(run_json(tmp_path, "list"))) == (False, 2)
     done = run_json(tmp_path, "forget", "--thread", "trip", "--with-source", "--yes")

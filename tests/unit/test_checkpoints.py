@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from copy import deepcopy
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -47,6 +48,7 @@ from everthread.stores.checkpoints.redaction import Redaction
 from everthread.stores.checkpoints.retention import Node, lineage, nearest_kept
 from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import ThreadEraser
+from everthread.stores.threads import below
 
 
 @pytest.fixture
@@ -697,6 +699,31 @@ def test_a_pruned_interrupt_can_still_be_answered(saver: Saver) -> None:
 def test_an_unknown_strategy_is_refused(saver: Saver) -> None:
     with pytest.raises(UsageError, match="keep_latest or delete"):
         saver.prune(["t"], strategy="all")
+
+
+@pytest.mark.parametrize("how", ["prune", "delete", "aprune", "adelete", "retain"])
+async def test_threads_below_a_deleted_one_are_gone_and_no_others(saver: Saver, how: str) -> None:
+    graph = echo_graph().compile(checkpointer=saver)
+    below_it = [f"{below('t%_é')}one", f"{below(below('t%_é') + 'one')}two"]
+    beside_it = [f"{below('u')}one", below("t%_é")[:-1], "t%_é2"]
+    for thread in ["t%_é", *below_it, *beside_it]:
+        graph.invoke(say("hello"), on(thread))
+    match how:
+        case "prune":
+            saver.prune(["t%_é"], strategy="delete")
+        case "aprune":
+            await saver.aprune(["t%_é"], strategy="delete")
+        case "delete":
+            saver.delete_thread("t%_é")
+        case "adelete":
+            await saver.adelete_thread("t%_é")
+        case _:
+            with ExitStack() as runs:
+                for thread in beside_it:
+                    runs.enter_context(saver.turn(thread))
+                saver.retain(older_than=timedelta(0), strategy="delete")
+    assert [saver.get_tuple(on(thread)) for thread in ["t%_é", *below_it]] == [None, None, None]
+    assert None not in [saver.get_tuple(on(thread)) for thread in beside_it]
 
 
 @pytest.mark.parametrize("how", ["prune", "delete", "aprune", "adelete"])

@@ -6,7 +6,7 @@ import pytest
 
 from everthread import Identity
 from everthread.errors import UsageError
-from everthread.stores.threads import thread_config, thread_id_for
+from everthread.stores.threads import below, thread_config, thread_id_for
 
 
 def test_a_thread_id_reads_as_its_name(ana: Identity) -> None:
@@ -36,3 +36,11 @@ def test_the_config_names_the_thread_and_nothing_else(ana: Identity) -> None:
 def test_a_name_that_cannot_be_one_is_refused(ana: Identity, name: str) -> None:
     with pytest.raises(UsageError, match="thread name"):
         thread_config(ana, name)
+
+
+def test_a_sub_agents_thread_is_known_by_each_thread_above_it(ana: Identity) -> None:
+    child = f"{below('t1')}{thread_id_for(ana, 'x of t1')}"
+    grandchild = f"{below(child)}{thread_id_for(ana, 'y of x')}"
+    assert grandchild.startswith(below("t1")) and grandchild.startswith(below(child))
+    assert not child.startswith((below(child), below("t2"), below("t11")))
+    assert not thread_id_for(ana, child).startswith(below("t1")), "no name of a user's choice is one"

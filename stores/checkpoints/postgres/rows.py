@@ -190,6 +190,7 @@ DELETE FROM checkpoint_blobs {_THREAD} AND (checkpoint_ns, channel, version) NOT
 _THREADS_OF_RUNS = """
 SELECT DISTINCT thread_id FROM checkpoints WHERE metadata ? 'run_id' AND metadata ->> 'run_id' = ANY(%s)
 """
+_BEGINNING_WITH = "SELECT DISTINCT thread_id FROM checkpoints WHERE starts_with(thread_id, %s)"
 _HEADS = "SELECT thread_id, max(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '' GROUP BY thread_id"
 _LINKS = f"SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints {_AT}"
 _TABLES = ("checkpoints", "checkpoint_writes", "checkpoint_blobs", "checkpoint_writers")
@@ -516,6 +517,10 @@ class Rows(ThreadRows):
     def threads_of_runs(self, run_ids: Collection[str]) -> list[str]:
         """The threads in which these runs left a checkpoint, sorted."""
         return sorted(row[0] for row in self.ask(_THREADS_OF_RUNS, (list(run_ids),)))
+
+    def beginning_with(self, prefix: str) -> list[str]:
+        """The threads whose ids begin so, sorted."""
+        return sorted(row[0] for row in self.ask(_BEGINNING_WITH, (prefix,)))
 
     def namespaces(self, thread_id: str) -> list[str]:
         """The namespaces of a thread that have a checkpoint."""
