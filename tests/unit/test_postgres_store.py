@@ -42,6 +42,15 @@ def test_a_store_keeps_to_its_schema(postgres: Postgres) -> None:
     ]
 
 
+def test_options_in_the_url_reach_the_server(postgres: Postgres) -> None:
+    ana = Identity(tenant="acme", user="ana")
+    opened(postgres.url).close()
+    with opened(asking(postgres.url, "options=-c%20default_transaction_read_only%3Don&schema=everthread")) as store:
+        assert store.recall(ana, "anything").hits == ()
+        with pytest.raises(StoreError, match="is read-only; name the primary server, not a replica"):
+            store.set_consent(ana, "off")
+
+
 def test_a_schema_of_something_else_is_left_alone(postgres: Postgres) -> None:
     postgres.run("CREATE SCHEMA everthread")
     postgres.run("CREATE TABLE everthread.invoices (id int)")
