@@ -53,6 +53,13 @@ class Connection(Runs, Protocol):
     def executemany(self, sql: str, values: Iterable[Any], /) -> object:
         """Run one statement for each of the values."""
 
+    def unlocked(self, sql: str, values: Sequence[Any], /) -> Rows:
+        """The rows that a SELECT of one table finds, locked until the end of the transaction; those that another
+        transaction has locked are left out, not waited for."""
+
+    def try_lock(self, name: str) -> bool:
+        """Take the lock of this name until the end of the transaction, if nobody has it; never waits."""
+
     def changes(self) -> int:
         """How many rows the last statement has changed."""
 
@@ -102,6 +109,10 @@ class Database(Protocol):
 
         There is one at a time. Where a database can have several, those of different lanes (a tenant, mostly) run
         beside each other; one without a lane runs alone."""
+
+    def beside(self) -> AbstractContextManager[Connection]:
+        """A transaction like those of `write`, that waits for none of them where a database can have several: what it
+        changes stands on locks of rows alone."""
 
     def snapshot(self) -> AbstractContextManager[Connection]:
         """A connection of its own to one consistent state, to be read at length."""

@@ -110,8 +110,10 @@ class Worker:
         for job in left:
             try:
                 self._store.jobs.release(job)
-            except Conflict as lost:
-                log.warning("%s", lost)
+            except (Conflict, StoreError) as error:
+                log.warning(
+                    "job %s (%s) was not over, and begins again when its lease ends: %s", job.id, job.kind, error
+                )
             else:
                 log.warning("job %s (%s) was not over; it was let go and begins again", job.id, job.kind)
         return not left

@@ -8,14 +8,14 @@ from zlib import crc32
 
 import psycopg
 
-from everthread.stores.database import Kept, Taken
+from everthread.stores.database import Kept, Rows, Taken
 from everthread.stores.postgres.statements import translate
 
 __all__ = ["IN_LANE", "MIGRATING", "OURS", "WRITING", "Connection", "Cursor", "lock"]
 
-MIGRATING, WRITING, IN_LANE = range(0x65767400, 0x65767403)
+MIGRATING, WRITING, IN_LANE, TRIED = range(0x65767400, 0x65767404)
 """Kinds of advisory locks. A schema is migrated once. Who writes in a lane holds WRITING with others, who writes alone
-holds it alone; one writes in a lane."""
+holds it alone; one writes in a lane. TRIED is never waited for."""
 OURS = "migrations"
 """The table that says which schema this is; no part of the memory."""
 TABLES = """
@@ -73,8 +73,9 @@ class Connection:
     """See `stores.database.Connection`. `streams`: rows of a statement without values are fetched as they are read, not
     all at once."""
 
-    def __init__(self, raw: psycopg.Connection[Any], *, streams: bool = False) -> None:
+    def __init__(self, raw: psycopg.Connection[Any], *, schema: str = "", streams: bool = False) -> None:
         self.raw = raw
+        self._schema = schema
         self._streams = streams
         self._reading: list[psycopg.ServerCursor[Any]] = []
         # sequences are of no state: what they had given out when the snapshot began is what belongs to it
@@ -92,6 +93,14 @@ class Connection:
         cursor = self.raw.execute(told.encode(), _values(told, values))
         self._count(cursor.rowcount)
         return Cursor(cursor)
+
+    def unlocked(self, sql: str, values: Sequence[Any], /) -> Rows:
+        return self.execute(f"{sql} FOR UPDATE SKIP LOCKED", values).fetchall()
+
+    def try_lock(self, name: str) -> bool:
+        tried = self.raw.execute(f"SELECT pg_try_advisory_xact_lock({lock(TRIED, self._schema, name)})".encode())
+        ((taken,),) = tried.fetchall()
+        return bool(taken)
 
     def close(self) -> None:
         """End what is being read."""

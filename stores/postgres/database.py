@@ -25,6 +25,11 @@ SCHEMA = "everthread"
 """The schema that holds a store when none is named."""
 OLDEST = 160000
 """PostgreSQL 16: the first whose `IS JSON` the migrations use."""
+PATIENT = """
+SELECT set_config('idle_in_transaction_session_timeout', '60s', false)
+WHERE current_setting('idle_in_transaction_session_timeout') = '0'
+"""
+"""A client that is stopped or cut off in the middle of a transaction holds up its tenant for no longer than this."""
 HELD_UP = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%s::xid)
@@ -64,7 +69,7 @@ class Database:
             self._pool = ConnectionPool(
                 url,
                 kwargs={"autocommit": True},
-                configure=self._configure,
+                configure=self._pooled,
                 min_size=0,
                 max_size=pool_size,
                 timeout=timeout,
@@ -77,6 +82,10 @@ class Database:
         connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(self.schema)))
         if not self._synchronous:
             connection.execute("SET synchronous_commit = off")
+
+    def _pooled(self, connection: psycopg.Connection[Any]) -> None:
+        self._configure(connection)
+        connection.execute(PATIENT)
 
     @contextmanager
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
@@ -172,13 +181,24 @@ class Database:
                 yield connection
 
     @contextmanager
+    def beside(self) -> Iterator[Connection]:
+        """A transaction that holds no lock but those of the rows it changes. Nested calls join the one that writes."""
+        with translated(self.path):
+            using = getattr(self._local, "connection", None)
+            if using is not None and self._local.writes:
+                yield using
+                return
+            with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True) as connection:
+                yield connection
+
+    @contextmanager
     def _begun(self, begin: str, *, writes: bool = False) -> Iterator[Connection]:
         """A connection of the pool with a transaction begun, for this thread; committed at the end if it `writes`."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
         raw = self._taken(begin)
         before = getattr(self._local, "connection", None), getattr(self._local, "writes", False)
-        self._local.connection, self._local.writes = connection, _ = Connection(raw), writes
+        self._local.connection, self._local.writes = connection, _ = Connection(raw, schema=self.schema), writes
         try:
             yield connection
             raw.execute("COMMIT" if writes else "ROLLBACK")
@@ -294,6 +314,8 @@ def translated(path: str) -> Iterator[None]:
         raise UsageError("an id, key or name has a lone surrogate, which is not valid Unicode; leave it out") from error
     except errors.QueryCanceled as error:
         raise StoreError(f"{path}: a statement took longer than the server allows; nothing was written") from error
+    except errors.IdleInTransactionSessionTimeout as error:
+        raise StoreError(f"{path}: a transaction stood still for longer than the server waits; try again") from error
     except errors.DiskFull as error:
         raise StoreError(f"{path}: the server's disk is full; nothing was written") from error
     except errors.ReadOnlySqlTransaction as error:

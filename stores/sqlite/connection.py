@@ -8,13 +8,19 @@ from typing import Any
 
 import apsw
 
-from everthread.stores.database import Kept, Taken, one
+from everthread.stores.database import Kept, Rows, Taken, one
 
 __all__ = ["Connection"]
 
 
 class Connection(apsw.Connection):
     """See `stores.database.Connection`."""
+
+    def unlocked(self, sql: str, values: Sequence[Any], /) -> Rows:
+        return self.execute(sql, values).fetchall()
+
+    def try_lock(self, name: str) -> bool:
+        return True  # a file has one writer
 
     def kept(self, name: str) -> Any:
         return one(self, "SELECT value FROM meta WHERE name = ?", name)

@@ -11,7 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -234,6 +234,10 @@ class Database:
                 raise
             finally:
                 self._local.in_write = False
+
+    def beside(self) -> AbstractContextManager[Connection]:
+        """A transaction: a file has one writer."""
+        return self.write()
 
     def scrub(self) -> None:
         """Rewrite the file without its free pages and empty the WAL, so that erased bytes are nowhere in it."""

@@ -29,15 +29,13 @@ LONGEST = timedelta(days=1)
 ERROR_LENGTH = 500
 """Characters of an error that are kept."""
 
-LANE = "jobs"
-"""Workers take turns; what is added meanwhile does not wait for them."""
 COLUMNS = "id, kind, payload, attempts, token, tenant, user, error"
 
 # `due_at` is when a waiting job may start, and when a lease runs out: either way, when it can be claimed.
 # A lease, or a wait after a failure, that ends later than one can is of a clock that was ahead.
 _DAY, _WAIT = LONGEST // timedelta(microseconds=1), BACKOFF[-1] // timedelta(microseconds=1)
-CLAIMABLE = f"""
-FROM jobs WHERE status IN ('ready', 'leased')
+DUE = f"""
+status IN ('ready', 'leased')
   AND (due_at <= ?1 OR (status = 'leased' AND due_at > ?1 + {_DAY})
     OR (status = 'ready' AND attempts > 0 AND due_at > ?1 + {_WAIT}))
   AND (?2 IS NULL OR kind IN (SELECT value FROM json_each(?2)))
@@ -46,13 +44,14 @@ FROM jobs WHERE status IN ('ready', 'leased')
       AND other.status = 'leased' AND other.due_at > ?1 AND other.due_at <= ?1 + {_DAY}
   ))
 """
-GIVE_UP = f"""
-UPDATE jobs SET status = 'failed', error = 'its worker died or lost the lease at each attempt'
-WHERE attempts >= {ATTEMPTS} AND seq IN (SELECT seq {CLAIMABLE})
+SPENT = f"SELECT seq FROM jobs WHERE {DUE} AND attempts >= {ATTEMPTS}"
+GIVE_UP = """
+UPDATE jobs SET status = 'failed', error = 'its worker died or lost the lease at each attempt' WHERE seq = ?
 """
+OLDEST = f"SELECT seq, tenant, user, lane FROM jobs WHERE {DUE} AND seq > ?3 ORDER BY seq LIMIT 1"
 CLAIM = f"""
 UPDATE jobs SET status = 'leased', attempts = attempts + 1, token = token + 1, due_at = ?3
-WHERE seq = (SELECT min(seq) {CLAIMABLE})
+WHERE {DUE} AND seq = ?4
 RETURNING {COLUMNS}
 """
 # a thread's id is no word of what was said, and says where the job was done
@@ -101,6 +100,9 @@ class Jobs:
 
     A claim is a lease. A worker that dies loses it when it runs out; whoever claims next has a higher token, and what
     the old holder then reports is a Conflict. Every attempt counts, also one whose worker died.
+
+    Where a database can have several writers, workers claim beside each other and beside everything that is written:
+    a job that another is just claiming is passed over. What is read of a lane is decided under a lock of the lane.
     """
 
     def __init__(self, database: Database) -> None:
@@ -135,18 +137,19 @@ class Jobs:
         chosen = (micros(time), None if kinds is None else json.dumps(list(kinds)))
         with self._database.read() as connection:
             # an idle queue costs a turn no write lock
-            if one(connection, f"SELECT min(seq) {CLAIMABLE}", *chosen) is None:
+            if one(connection, f"SELECT min(seq) FROM jobs WHERE {DUE}", *chosen) is None:
                 return None
-        with self._database.write(LANE) as connection:
-            connection.execute(GIVE_UP, chosen)
-            row = connection.execute(CLAIM, (*chosen, micros(time + timedelta(seconds=seconds)))).fetchone()
+        with self._database.beside() as connection:
+            for spent in connection.unlocked(SPENT, chosen):
+                connection.execute(GIVE_UP, spent)
+            row = _leased(connection, chosen, micros(time + timedelta(seconds=seconds)))
         return None if row is None else _job(row)
 
     def waiting(self, kinds: Sequence[str] | None = None, *, now: datetime | None = None) -> int:
         """How many jobs (of these kinds) could be claimed now. Takes no write lock."""
         chosen = (micros(now or now_utc()), None if kinds is None else json.dumps(list(kinds)))
         with self._database.read() as connection:
-            return int(one(connection, f"SELECT count(*) {CLAIMABLE}", *chosen))
+            return int(one(connection, f"SELECT count(*) FROM jobs WHERE {DUE}", *chosen))
 
     def kinds(self) -> dict[str, int]:
         """How many jobs of each kind wait, due or not, whoever's they are."""
@@ -166,7 +169,7 @@ class Jobs:
     def complete(self, job: Job) -> None:
         """Done; Conflict if the lease was lost to another claim. One that ran out unclaimed still counts: nobody else
         has begun."""
-        with self._database.write(LANE) as connection:
+        with self._database.beside() as connection:
             self._report(job, DONE)
             # only a key has to be remembered
             connection.execute("DELETE FROM jobs WHERE id = ? AND key IS NULL", (job.id,))
@@ -280,7 +283,7 @@ class Jobs:
     def _decide(self, identity: Identity, job_id: str, change: str, from_statuses: str, now: datetime | None) -> None:
         """`change` and `from_statuses` are constants, never input."""
         values = {**_viewer(identity), "id": job_id, "now": micros(now or now_utc())}
-        with self._database.write(LANE) as connection:
+        with self._database.beside() as connection:
             connection.execute(
                 f"UPDATE jobs SET {change} WHERE {VISIBLE} AND id = :id AND {STATUS} IN {from_statuses}", values
             )
@@ -295,12 +298,25 @@ class Jobs:
 
     def _report(self, job: Job, change: str, *values: int | str) -> None:
         """`change` is one of the constants above, never input."""
-        with self._database.write(LANE) as connection:
+        with self._database.beside() as connection:
             connection.execute(f"UPDATE jobs SET {change}", (job.id, job.token, *values))
             if connection.changes():
                 return
             token = one(connection, "SELECT token FROM jobs WHERE id = ?", job.id)
         raise Conflict(f"the lease on job {job.id} ({job.kind}) was lost; nothing was written", winner=token)
+
+
+def _leased(connection: Connection, chosen: tuple[Any, ...], until: int) -> Any:
+    """The oldest job that is due and that nobody else is claiming at this moment, leased until then; None for none."""
+    seq = 0
+    while found := connection.unlocked(OLDEST, (*chosen, seq)):
+        ((seq, tenant, user, lane),) = found
+        if lane is None or connection.try_lock(f"{tenant}/{user}/{lane}"):
+            # looked at again: another may have claimed in this lane until a moment ago
+            row = connection.execute(CLAIM, (*chosen, until, seq)).fetchone()
+            if row is not None:
+                return row
+    return None
 
 
 def enqueue_job(

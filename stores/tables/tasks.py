@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from everthread.errors import Conflict, UsageError
@@ -62,12 +64,11 @@ UPDATE tasks SET told_until = NULL
 WHERE tenant = ?1 AND user = ?2 AND told_in = ?3 AND told_until IS NOT NULL AND id IN (SELECT value FROM json_each(?4))
 """
 UNTOLD = "told_at = NULL, told_in = NULL, told_until = NULL, rung_at = NULL"
-TO_RING = """
-SELECT id, tenant, user FROM tasks
-WHERE rung_at IS NULL AND told_at IS NULL AND due_at IS NOT NULL AND due_at <= ?
-    AND status IN ('scheduled', 'running')
-ORDER BY due_at LIMIT ?
+NOT_RUNG = """
+rung_at IS NULL AND told_at IS NULL AND due_at IS NOT NULL AND due_at <= ?1 AND status IN ('scheduled', 'running')
 """
+TO_RING = f"SELECT id, tenant, user FROM tasks WHERE {NOT_RUNG} ORDER BY due_at LIMIT ?2"
+RING = f"UPDATE tasks SET rung_at = ?1 WHERE {NOT_RUNG} AND id = ?2"
 OF = f"""
 SELECT {COLUMNS} FROM tasks
 WHERE tenant = :tenant AND user = :user
@@ -196,14 +197,16 @@ class Tasks:
         """See `contract.Tasks.ring`."""
         values = (micros(aware(now, "now")), limit)
         with self._database.read() as connection:
-            if not connection.execute(TO_RING, values).fetchone():
-                return 0
-        with self._database.write() as connection:
-            found = connection.execute(TO_RING, values).fetchall()
-            for id, tenant, user in found:
-                connection.execute("UPDATE tasks SET rung_at = ? WHERE id = ?", (values[0], id))
-                outbox.append_task(connection, str(tenant), str(user), "task.due", str(id), at=now)
-        return len(found)
+            waiting = connection.execute(TO_RING, values).fetchall()
+        rung = 0
+        for tenant, of_tenant in groupby(sorted(waiting, key=itemgetter(1)), key=itemgetter(1)):
+            with self._database.write(str(tenant)) as connection:
+                for id, _, user in of_tenant:
+                    connection.execute(RING, (values[0], id))
+                    if connection.changes():  # another worker may have been first
+                        outbox.append_task(connection, str(tenant), str(user), "task.due", str(id), at=now)
+                        rung += 1
+        return rung
 
     def of(
         self, identity: Identity, *, thread_id: str | None = None, statuses: Sequence[TaskStatus] | None = None
