@@ -40,7 +40,7 @@ LEASE = 2.0
 """Seconds that a job is held without a sign of life."""
 TAKES = 0.02
 """Seconds that a job takes."""
-PATIENCE = 300.0
+PATIENCE = 120.0
 """Seconds that anything may take before the run is given up."""
 
 Fault = Literal["none", "kill", "stop"]
@@ -91,8 +91,8 @@ def write_note(store: MemoryStore, job: Job) -> None:
     store.commit(ANA, [change], key=f"note:{number}")
 
 
-def work(url: str, name: int, path: Path, concurrency: int) -> None:
-    """A worker, until nothing is left to do."""
+def work(url: str, name: int, path: Path, concurrency: int, ready: Any) -> None:
+    """A worker, until nothing is left to do; it begins when the other is ready too."""
     log = Log(path)
     with open_store(url, embedder="none") as store:
 
@@ -104,6 +104,7 @@ def work(url: str, name: int, path: Path, concurrency: int) -> None:
         def report(done: Done) -> None:
             log.write(name, done.job.payload["n"], done.outcome)
 
+        ready.wait(PATIENCE)
         with Worker(store, {"note": note}, concurrency=concurrency, lease=LEASE, poll=0.1, budget=None, report=report):
             await_that(lambda: not store.jobs.of(ANA, status="waiting") and not store.jobs.of(ANA, status="running"))
 
@@ -136,7 +137,8 @@ def two_workers(url: str, jobs: int, fault: Fault, *, concurrency: int = 4) -> d
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log"
         log, start = Log(path), time.monotonic()
-        workers = [spawn.Process(target=work, args=(url, name, path, concurrency)) for name in (1, 2)]
+        ready = spawn.Barrier(2)
+        workers = [spawn.Process(target=work, args=(url, name, path, concurrency, ready)) for name in (1, 2)]
         for worker in workers:
             worker.start()
         leases: set[int] = set()
