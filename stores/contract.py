@@ -502,11 +502,15 @@ class MemoryStore(BaseStore):
         """Search what this identity may read; the best first.
 
         `sources`: records, evidence (messages of the identity's own threads), or both. `thread_id` opens that session's
-        memory. `scopes` narrows the search; an empty sequence raises UsageError (R162). `as_of` reads the revisions
-        that stood at that time. `now` is the time that validity and decay are measured from. Hits that score below
+        memory. `scopes` narrows the search; an empty sequence raises UsageError (R162). Hits that score below
         `floor` are dropped, and when none is left the recall abstains; None only ranks. An arm that fails is named in
         `degraded` and the others answer. `asked_at` is when the question was asked, if not now: the days that it names
         are counted from then. `task` is what is being worked on: what answers and belongs to it counts more (R192).
+
+        Two times, each by itself. `as_of` is system time: what the store knew then, each record in the revision that
+        stood; what is true in the world is judged at that time too, unless `now` says another. `now` is the world's
+        time: what held then as it is known today (or `as_of`), superseded since or not, if what superseded it began
+        when its own time ended; decay is measured from it. Neither finds what was erased.
         """
 
     @abstractmethod

@@ -55,6 +55,10 @@ class Bounds(NamedTuple):
     """Until when, exclusive."""
     reach: str | None = None
     """For whom, as `reach.reach_of` says it."""
+    known: int = 0
+    """Since when the store has it so, in microseconds since 1970; 0: always."""
+    gone: int | None = None
+    """Until when it had, exclusive; None: it still has."""
 
 
 class Document(NamedTuple):

@@ -26,6 +26,7 @@ def reach_of(record: Record, author: str) -> str | None:
         "agent": record.agent_family,
         "versions": record.agent_versions,
         "author": author if record.scope.owner == "session" else None,
+        "superseded": record.status == "superseded",
     }
     if not any(narrowed.values()):
         return None
@@ -40,12 +41,16 @@ def is_reached(
     thread_id: str,
     scopes: Sequence[Scope] | None,
     now: datetime,
+    superseded: bool = False,
 ) -> bool:
     """Whether records of this owner and reach are for this identity, in a turn of that thread, and meant by `scopes`.
+    `superseded`: those too that held until something else began.
 
     The rules are those that the record itself is asked by afterwards (`access`): a record of nothing but its reach.
     """
     said = json.loads(reach) if reach else {}
+    if said.get("superseded") and not superseded:
+        return False
     record = Record.model_construct(
         scope=scope.model_copy(update={"within": Within(**said.get("within", {}))}),
         governance=Governance.model_construct(readable_by=tuple(said.get("readers", ()))),

@@ -159,10 +159,14 @@ class Corpus:
         """The documents where `mask` is true, as a corpus of their own: the others count nowhere."""
         return Corpus(self.segments, self._order[np.asarray(mask, bool)])
 
-    def holding(self, allows: Callable[[str], bool], now: int) -> Mask:
-        """Which documents hold now (microseconds since 1970), for whom `allows` says of their reach."""
+    def holding(self, allows: Callable[[str], bool], now: int, as_of: int | None = None) -> Mask:
+        """Which documents hold now (microseconds since 1970), for whom `allows` says of their reach; with `as_of`,
+        those that the store had then."""
         allowed = np.array([allows(reach) for reach in self._reaches.known], bool)[self._reaches.codes]
-        return np.asarray(allowed & (self._since <= now) & (now < self._until), bool)
+        held = allowed & (self._since <= now) & (now < self._until)
+        if as_of is not None:
+            held &= (self._column("known") <= as_of) & (as_of < self._column("gone"))
+        return np.asarray(held, bool)
 
     @property
     def nbytes(self) -> int:

@@ -52,6 +52,10 @@ class Indexed(NamedTuple):
     """Until when, exclusive."""
     reach: str = ""
     """For whom it holds, as `reach.reach_of` has said it; rows of the same reach are judged once."""
+    known: int = 0
+    """Since when the store has it so, in microseconds since 1970."""
+    gone: int | None = None
+    """Until when it had, exclusive; None: it still has."""
 
 
 class Strings:
@@ -282,6 +286,8 @@ class Segment:
     reaches: Names
     since: Ints
     until: Ints
+    known: Ints
+    gone: Ints
     cjk: NDArray[np.bool_]
     lengths: Floats
     """Terms of each document, without its date's."""
@@ -318,6 +324,8 @@ class Segment:
             reaches=Names.of(row.reach for row in rows),
             since=np.array([SINCE_EVER if row.since is None else row.since for row in rows], np.int64),
             until=np.array([FOREVER if row.until is None else row.until for row in rows], np.int64),
+            known=np.array([row.known for row in rows], np.int64),
+            gone=np.array([FOREVER if row.gone is None else row.gone for row in rows], np.int64),
             cjk=cjk.astype(bool),
             lengths=length.astype(np.float32),
             dated=np.bincount(of_date, date_counts, len(rows)).astype(np.float32),
@@ -371,6 +379,8 @@ class Segment:
             reaches=names("reaches"),
             since=column("since"),
             until=column("until"),
+            known=column("known"),
+            gone=column("gone"),
             cjk=column("cjk"),
             lengths=column("lengths"),
             dated=column("dated"),
@@ -392,7 +402,8 @@ class Segment:
     @cached_property
     def nbytes(self) -> int:
         """What it takes of the memory."""
-        columns = (self.seqs, self.places, self.since, self.until, self.cjk, self.lengths, self.dated)
+        times = (self.since, self.until, self.known, self.gone)
+        columns = (self.seqs, self.places, *times, self.cjk, self.lengths, self.dated)
         codes = sum(
             names.codes.nbytes + sum(map(len, names.known)) for names in (self.groups, self.speakers, self.reaches)
         )

@@ -10,12 +10,13 @@ from everthread.errors import Conflict, UsageError
 from everthread.stores.access import check_change, check_write, may_read
 from everthread.stores.contract import READABLE
 from everthread.stores.database import Connection, one
+from everthread.stores.encoding import Document
 from everthread.stores.identity import Identity
 from everthread.stores.record import Change, Decision, Record, Relation, RelationKind
 from everthread.stores.tables import audit, outbox
-from everthread.stores.tables.rows import Rows, Stored, bounds_of, save, space_of
-from everthread.stores.tables.search import SearchIndex, SearchRow
-from everthread.stores.tables.times import moment
+from everthread.stores.tables.rows import Rows, Stored, document_of, is_same_text, is_searched, save, space_of
+from everthread.stores.tables.search import SearchIndex, SearchRow, past_id, past_space
+from everthread.stores.tables.times import micros, moment
 from everthread.stores.tables.tombstones import is_buried, key_of, rests_on_buried
 
 __all__ = ["Commit"]
@@ -50,6 +51,7 @@ class Commit:
         self._key = key_of(connection)
         self._before: dict[str, Record] = {}
         self._after: dict[str, Stored] = {}
+        self._created: set[str] = set()
 
     def apply(self, change: Change) -> Decision:
         """Write one change and say what became of it. Raises as `MemoryStore.commit` says."""
@@ -204,7 +206,9 @@ class Commit:
 
     def _save(self, stored: Stored, change: Change) -> None:
         record = stored.record
-        if record.id not in self._before and record.revision > 1:
+        if record.revision == 1:
+            self._created.add(record.id)
+        elif record.id not in self._before:
             before = self._rows.get(self._connection, self._identity.tenant, record.id)
             assert before is not None
             self._before[record.id] = before.record
@@ -236,25 +240,37 @@ class Commit:
         audit.append(self._connection, self._identity, "write", detail, at=self._now)
 
     def _index_changes(self, rows: Mapping[str, SearchRow]) -> None:
-        """The index rows of what was written: there while a record is in use, in the space of its scope."""
-        tenant = self._identity.tenant
+        """The index rows of what was written: there while a record is in use, in the space of its scope. What it said
+        before goes into the past of that space."""
         gone: dict[str, list[str]] = {}
         put: dict[str, list[SearchRow]] = {}
         for id, stored in self._after.items():
-            before, after = self._before.get(id), stored.record
-            space = space_of(tenant, after)
-            if before is not None and before.status in READABLE:
-                old = space_of(tenant, before)
-                if after.status not in READABLE or old != space:
-                    gone.setdefault(old, []).append(id)
-            if after.status in READABLE and id in rows:
+            before = None if id in self._created else self._before[id]
+            old = self._indexed(before, stored.author)
+            new = self._indexed(stored.record, stored.author)
+            if old and new and old[0] == new[0] and is_same_text(old[1], new[1]):
+                continue
+            was = self._index.row(self._connection, old[0], id) if old else None
+            if old and was:
+                ended = was.bounds._replace(gone=micros(stored.record.recorded_at))
+                past = was._replace(id=past_id(id, ended.known), bounds=ended)
+                put.setdefault(past_space(old[0]), []).append(past)
+                if new is None or new[0] != old[0]:
+                    gone.setdefault(old[0], []).append(id)
+            row = rows.get(id, was)
+            if new and row:
                 # what was prepared has no retention yet, and not the author of what is revised
-                row, bounds = rows[id], bounds_of(after, stored.author)
-                put.setdefault(space, []).append(row if row.bounds == bounds else row._replace(bounds=bounds))
+                put.setdefault(new[0], []).append(row._replace(bounds=new[1].bounds))
         for space, ids in gone.items():
             self._index.delete(self._connection, space, ids)
         for space, fresh in put.items():
             self._index.put(self._connection, space, fresh)
+
+    def _indexed(self, record: Record | None, author: str) -> tuple[str, Document] | None:
+        """Space and document of a record; None while it is not searched."""
+        if record is None or not is_searched(record):
+            return None
+        return space_of(self._identity.tenant, record), document_of(record, author)
 
     def _decided(self, change: Change, outcome: Any, record: Record | None = None) -> Decision:
         target = change.target if record is None or change.target != record.id else None

@@ -18,7 +18,7 @@ from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, 
 from everthread.stores.tables import audit, outbox
 from everthread.stores.tables.artifacts import Artifacts
 from everthread.stores.tables.reasons import ERASED, blank_reasons, repeats
-from everthread.stores.tables.rows import BODY, Rows, Stored, body_of, save, space_of
+from everthread.stores.tables.rows import BODY, OF_THESE, Rows, Stored, body_of, histories, save, texts_of
 from everthread.stores.tables.search import SearchIndex
 from everthread.stores.tables.tasks import erase_tasks_said
 from everthread.stores.tables.threads import family_of
@@ -357,8 +357,9 @@ class Eraser:
         _blank_receipts(connection, RECEIPTS, {"ids": both}, set(json.loads(ids)))
         erased = Counter(
             index=sum(
-                self._index.delete(connection, space_of(tenant, stored.record), [stored.record.id])
-                for stored in plan.records
+                self._index.delete(connection, space, [document.id])
+                for _, author, history in histories(connection, OF_THESE, {"ids": ids})
+                for space, document in texts_of(tenant, author, history)
             )
         )
         for name, sql in DELETES.items():

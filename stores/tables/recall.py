@@ -24,8 +24,20 @@ from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
 from everthread.stores.scoring import Corpus, Query, Scores
 from everthread.stores.tables.indexing import Indexer
-from everthread.stores.tables.rows import NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
-from everthread.stores.tables.search import SearchIndex, SearchRow, evidence_space, record_space
+from everthread.stores.tables.reindexing import lacks_past
+from everthread.stores.tables.rows import (
+    BY_IDS,
+    NO_THREAD,
+    OF_THESE,
+    PERMITTED,
+    Rows,
+    Stored,
+    histories,
+    in_its_time,
+    permission,
+    texts_of,
+)
+from everthread.stores.tables.search import SearchIndex, evidence_space, is_past_space, record_space, whose_past
 from everthread.stores.tables.times import micros
 from everthread.stores.tables.transcripts import Transcripts
 from everthread.stores.text import ends_of, is_telling, query_terms, terms
@@ -52,6 +64,11 @@ WHERE kind IN ('contradicts', 'narrows') AND target IN (SELECT value FROM json_e
 """
 
 
+SUCCESSORS = """
+SELECT id FROM relations WHERE kind = 'supersedes' AND target IN (SELECT value FROM json_each(:ids))
+"""
+
+
 class Question(NamedTuple):
     """What `recall` was asked, checked."""
 
@@ -67,6 +84,8 @@ class Question(NamedTuple):
     explain: bool
     asked_at: datetime | None = None
     task: str | None = None
+    in_its_time: bool = False
+    """Whether it is about what held at `now`, superseded since or not."""
 
     @property
     def pool(self) -> int:
@@ -144,6 +163,7 @@ class Recaller:
             explain=explain,
             asked_at=None if asked_at is None else aware(asked_at, "asked_at"),
             task=_searchable(task or ""),
+            in_its_time=now is not None,
         )
         degraded = [CUT] if len(query) > MAX_QUERY else []
         if not is_telling(asked.text):
@@ -153,6 +173,10 @@ class Recaller:
         if vector.degraded:
             degraded.append(vector.degraded)
         prepared = Query.of(asked.text, vector.vector, tokens=vector.tokens, today=(asked.asked_at or asked.now).date())
+        if asked.as_of is not None and "records" in wanted:
+            with self._database.read() as connection:
+                if lacks_past(connection):
+                    degraded.append("history: what was changed since is not searchable yet; a job makes it so")
         answers = [
             self._records(asked, prepared) if source == "records" else self._evidence(asked, prepared)
             for source in wanted
@@ -162,27 +186,56 @@ class Recaller:
     # -------------------------------------------------------------------------------------------------------- records
 
     def _records(self, asked: Question, query: Query) -> Found:
-        if asked.as_of is not None:
-            return self._records_then(asked, query)
+        spaces = [record_space(asked.identity.tenant, owner, owner_id) for owner, owner_id in asked.owners]
+        allows, now = partial(_allows, asked), micros(asked.now)
         with self._database.read() as connection:
-            spaces = [record_space(asked.identity.tenant, owner, owner_id) for owner, owner_id in asked.owners]
-            corpus = self._index.corpus(connection, spaces, allows=partial(_allows, asked), now=micros(asked.now))
+            if asked.as_of is None:
+                corpus = self._index.corpus(connection, spaces, allows=allows, now=now)
+                past = len(corpus)
+            else:
+                then = micros(asked.as_of)
+                corpus, past = self._index.corpus_then(connection, spaces, allows=allows, now=now, as_of=then)
             scores = corpus.score(query)
             chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
-            best = {corpus.id(n): n for n in chosen}
+            best = {corpus.id(n) if n < past else whose_past(corpus.id(n)): n for n in chosen}
             linked = self._linked(connection, asked, list(best), corpus)
-            stored = self._rows.several(connection, asked.identity.tenant, [*best, *linked])
-            unfit = self._left_out(connection, asked, query.text) if asked.explain else []
+            stored = self._stood(connection, asked, [*best, *linked])
+            unfit = self._left_out(connection, asked, query.text) if asked.explain and asked.as_of is None else []
         readable = {id: found.record for id, found in stored.items() if _may_use(asked, found)}
+        if asked.as_of is not None:  # what stands against each other now may not have done so then
+            stood = _links_between(readable, list(best)[: asked.limit])
+            linked = {id: (n, stood[id]) for id, (n, _) in linked.items() if id in stood}
         wanted = best | {id: n for id, (n, _) in linked.items()}
+        unfit = [hit for hit in unfit if hit.record_id not in readable]
         return _weighed(asked, scores, wanted, {id: by for id, (_, by) in linked.items()}, readable, unfit)
+
+    def _stood(self, connection: Connection, asked: Question, ids: Sequence[str]) -> dict[str, Stored]:
+        """Records by id as they stand, or stood at `as_of`; without those that were superseded by what did not begin
+        when their own time ended: they were wrong."""
+        found = self._as_of(connection, asked, ids)
+        over = [id for id, stored in found.items() if stored.record.status == "superseded"]
+        if not over:
+            return found
+        after = [str(id) for (id,) in connection.execute(SUCCESSORS, {"ids": json.dumps(over)})]
+        known = [stored.record for stored in self._as_of(connection, asked, after).values()]
+        return {id: stored._replace(record=in_its_time(stored.record, known)) for id, stored in found.items()}
+
+    def _as_of(self, connection: Connection, asked: Question, ids: Sequence[str]) -> dict[str, Stored]:
+        tenant = asked.identity.tenant
+        if asked.as_of is None:
+            return self._rows.several(connection, tenant, ids)
+        values = {"tenant": tenant, "ids": json.dumps(list(ids))}
+        return {stored.record.id: stored for stored in self._rows.standing(connection, asked.as_of, BY_IDS, values)}
 
     def _linked(
         self, connection: Connection, asked: Question, best: Sequence[str], corpus: Corpus
     ) -> dict[str, tuple[int, str]]:
         """Readable records that stand against the best candidates, or narrow them: id -> (position, the candidate)."""
-        pairs: Iterable[Any] = connection.execute(NEIGHBOURS, {"ids": json.dumps(best[: asked.limit])})
-        found = ((neighbour, corpus.find(neighbour), id) for id, neighbour in pairs)
+        pairs = connection.execute(NEIGHBOURS, {"ids": json.dumps(best[: asked.limit])}).fetchall()
+        called = {str(neighbour): str(neighbour) for _, neighbour in pairs}
+        if asked.as_of is not None and called:
+            called = _called_then(connection, called, micros(asked.as_of))
+        found = ((str(neighbour), corpus.find(called.get(str(neighbour), "")), str(id)) for id, neighbour in pairs)
         return {neighbour: (n, id) for neighbour, n, id in found if n is not None}
 
     def _left_out(self, connection: Connection, asked: Question, text: str) -> list[Hit]:
@@ -200,34 +253,6 @@ class Recaller:
                 ):
                     left.append(_hit(Candidate(stored.record, 0.0, Signals(), None), f"dropped: {reason}"))
         return left[:EXPLAINED]
-
-    def _records_then(self, asked: Question, query: Query) -> Found:
-        """The same over the revisions that stood at `as_of`: a corpus made for this one question."""
-        assert asked.as_of is not None
-        with self._database.read() as connection:
-            standing = [
-                stored
-                for owner, owner_id in asked.owners
-                for stored in self._rows.standing(
-                    connection, asked.as_of, OF_OWNER, permission(asked.identity, owner, owner_id, asked.thread_id)
-                )
-                if _may_use(asked, stored)
-            ]
-        keys = [(stored.record.id, stored.record.revision) for stored in standing]
-        rows = self._index.past(keys, lambda missing: self._made([standing[n] for n in missing]))
-        corpus = Corpus.from_rows((row.id, row.group, row.speaker, row.blob) for row in rows)
-        scores = corpus.score(query)
-        chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
-        readable = {stored.record.id: stored.record for stored in standing}
-        best = {corpus.id(n): n for n in chosen}
-        linked = _links_between(readable, list(best)[: asked.limit])
-        wanted = best | {id: n for n, id in enumerate(corpus.ids) if id in linked}
-        return _weighed(asked, scores, wanted, linked, readable, [])
-
-    def _made(self, standing: Sequence[Stored]) -> tuple[list[SearchRow], bool]:
-        """Search rows of revisions, embedded now, and whether they could be embedded."""
-        prepared = self._indexer.prepare([document_of(stored.record, stored.author) for stored in standing])
-        return prepared.rows, prepared.failure is None
 
     # ------------------------------------------------------------------------------------------------------- evidence
 
@@ -282,7 +307,15 @@ def _searchable(query: str) -> str:
 def _allows(asked: Question, scope: Scope, reach: str | None) -> bool:
     """Whether records of this owner and reach may be read and fit here."""
     thread_id = asked.thread_id or NO_THREAD
-    return is_reached(reach, scope, asked.identity, thread_id=thread_id, scopes=asked.scopes, now=asked.now)
+    return is_reached(
+        reach,
+        scope,
+        asked.identity,
+        thread_id=thread_id,
+        scopes=asked.scopes,
+        now=asked.now,
+        superseded=asked.in_its_time,
+    )
 
 
 def _may_use(asked: Question, stored: Stored) -> bool:
@@ -292,6 +325,16 @@ def _may_use(asked: Question, stored: Stored) -> bool:
         and unfit(stored.record, asked.identity, asked.now) is None
         and narrows(asked.scopes, stored.record.scope)
     )
+
+
+def _called_then(connection: Connection, ids: Iterable[str], as_of: int) -> dict[str, str]:
+    """What the texts that these records had then are called in the index: record -> id."""
+    return {
+        (whose_past(document.id) if is_past_space(space) else document.id): document.id
+        for tenant, author, history in histories(connection, OF_THESE, {"ids": json.dumps(list(ids))})
+        for space, document in texts_of(tenant, author, history)
+        if document.bounds.known <= as_of and (document.bounds.gone is None or as_of < document.bounds.gone)
+    }
 
 
 def _links_between(records: dict[str, Record], best: Sequence[str]) -> dict[str, str]:
@@ -425,6 +468,8 @@ def _why(candidate: Candidate) -> str:
         reasons.append("is about what the question names")
     said = f"{record.authority.value.replace('_', ' ')}, observed {record.provenance.observed_at:%Y-%m-%d}"
     doubts = [text for text, there in DOUBTS.items() if getattr(signals, there)]
+    if record.ended_at and record.valid_to:
+        doubts.append(f"it held until {record.valid_to:%Y-%m-%d}")
     return "; ".join((", ".join(reasons) or "nothing else came closer", said, *doubts))
 
 

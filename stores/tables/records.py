@@ -17,7 +17,19 @@ from everthread.stores.record import Change, Receipt, Record, Status, new_id
 from everthread.stores.tables.commit import Commit
 from everthread.stores.tables.consent import Consents
 from everthread.stores.tables.indexing import Indexer, order_vectors
-from everthread.stores.tables.rows import BODY, NO_THREAD, OF_OWNER, PERMITTED, Rows, Stored, document_of, permission
+from everthread.stores.tables.rows import (
+    BODY,
+    BY_IDS,
+    NO_THREAD,
+    OF_OWNER,
+    PERMITTED,
+    Rows,
+    Stored,
+    document_of,
+    in_its_time,
+    is_searched,
+    permission,
+)
 from everthread.stores.tables.search import SearchIndex, record_space
 from everthread.stores.tables.times import micros
 from everthread.stores.text import normalise
@@ -40,7 +52,6 @@ records.tenant = :tenant AND records.thread_id = :thread AND records.recorded_at
 )
 """
 IS_OVER = "(records.valid_to <= :now OR records.expires_at <= :now)"
-BY_IDS = "+records.tenant = :tenant AND records.id IN (SELECT value FROM json_each(:ids))"
 
 
 class Records:
@@ -72,7 +83,7 @@ class Records:
             known = _receipt(connection, identity, "key", key)
         if known is not None:
             return known
-        fresh = [change.record for change in changes if change.record and change.record.status in READABLE]
+        fresh = [change.record for change in changes if change.record and is_searched(change.record)]
         prepared = self._indexer.prepare([document_of(record, identity.user) for record in fresh])
         with self._database.write(identity.tenant) as connection:
             known = _receipt(connection, identity, "key", key)
@@ -243,7 +254,7 @@ class Records:
                 and (normalise(stored.record.subject or ""), normalise(stored.record.predicate or ""))
                 == (key["subject"], key["predicate"])
             ]
-        found = [record for record in known if unfit(_in_its_time(record, known), identity, moment) is None]
+        found = [record for record in known if unfit(in_its_time(record, known), identity, moment) is None]
         return sorted(found, key=_narrowest_first)
 
     def _of_key(self, connection: Connection, values: dict[str, Any], as_of: datetime | None) -> Iterable[Stored]:
@@ -311,18 +322,6 @@ def _receipt(connection: Connection, identity: Identity, column: Literal["id", "
         value,
     )
     return None if body is None else Receipt.model_validate_json(body)
-
-
-def _in_its_time(record: Record, known: Sequence[Record]) -> Record:
-    """A record whose successor began when its own time ended was not wrong: it stands for that time, as if active. One
-    that was corrected does not."""
-    if record.status != "superseded" or record.valid_to is None:
-        return record
-    successors = [
-        new for new in known if ("supersedes", record.id) in [(edge.kind, edge.target) for edge in new.relations]
-    ]
-    followed = all(new.valid_from is not None and new.valid_from >= record.valid_to for new in successors)
-    return record.model_copy(update={"status": "active"}) if successors and followed else record
 
 
 def _narrowest_first(record: Record) -> tuple[int, int, float]:

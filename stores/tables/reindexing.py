@@ -12,11 +12,11 @@ from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import NAMESPACE_ROOT, Identity
 from everthread.stores.scoring import Document
 from everthread.stores.tables.indexing import Indexer, Prepared, order_vectors, words_of
-from everthread.stores.tables.rows import Rows, document_of, space_of, stored_records
-from everthread.stores.tables.search import SearchIndex, is_evidence_space
+from everthread.stores.tables.rows import OF_THESE, histories, texts_of
+from everthread.stores.tables.search import SearchIndex, is_evidence_space, is_past_space, whose_past
 from everthread.stores.tables.transcripts import Transcripts
 
-__all__ = ["Key", "Reindexer"]
+__all__ = ["Key", "Reindexer", "lacks_past"]
 
 BATCH = 500
 """Documents that are embedded in one call."""
@@ -26,7 +26,9 @@ words alone: its vectors follow."""
 ITSELF = Identity(tenant=NAMESPACE_ROOT, user=NAMESPACE_ROOT)
 """On whose behalf the store orders its own jobs."""
 
-ALL_IN_USE = "records.status IN ('active', 'contested')"
+TO_BE_MADE = "past"
+"""What is kept of a file of before its index had a past, until a job has made that."""
+ALL_RECORDS = "SELECT id FROM records WHERE id > ? ORDER BY id LIMIT ?"
 NONE_YET = "SELECT space, id FROM search WHERE embedder = 0 AND (space, id) > (?1, ?2) AND (?3 IS NULL OR space = ?3)"
 NOT_OURS = """
 SELECT space, id FROM search WHERE (space, id) > (?1, ?2) AND (?3 IS NULL OR space = ?3)
@@ -38,14 +40,16 @@ Key = tuple[str, str]
 Prepare = Callable[[Sequence[Document]], Prepared]
 
 
+def lacks_past(connection: Connection) -> bool:
+    """Whether the index does not have yet what records of an older file have said before."""
+    return bool(connection.kept(TO_BE_MADE) == "to be made")
+
+
 class Reindexer:
     """Brings the search index to what it is derived from, and its vectors to those of the store's embedder."""
 
-    def __init__(
-        self, database: Database, rows: Rows, index: SearchIndex, indexer: Indexer, transcripts: Transcripts
-    ) -> None:
+    def __init__(self, database: Database, index: SearchIndex, indexer: Indexer, transcripts: Transcripts) -> None:
         self._database = database
-        self._rows = rows
         self._index = index
         self._indexer = indexer
         self._transcripts = transcripts
@@ -54,8 +58,6 @@ class Reindexer:
 
     def order(self) -> None:
         """When the store is opened with an embedder that the index is not of, or that has work left: leave a job."""
-        if self._indexer.embedder_id is None:
-            return
         with self._database.read() as connection:
             if not self._has_work(connection):
                 return
@@ -63,6 +65,10 @@ class Reindexer:
             order_vectors(connection, ITSELF, None)
 
     def _has_work(self, connection: Connection) -> bool:
+        if lacks_past(connection):
+            return True
+        if self._indexer.embedder_id is None:
+            return False
         if not self._indexer.owns(connection):
             return one(connection, "SELECT 1 FROM search LIMIT 1") is not None
         return one(connection, "SELECT 1 FROM search WHERE embedder = 0 LIMIT 1") is not None
@@ -71,11 +77,33 @@ class Reindexer:
         """The job `embed`: give the rows of a space (or of all) the vectors that they lack. What is done is kept, so
         that the next worker goes on where this one was stopped. Raises StoreError when the embedder fails again, so
         that the queue tries later."""
+        made = self._make_past()
+        if made and self._indexer.embedder_id is None:
+            return
         if self._indexer.embedder_id is None:
             raise StoreError("the store is open without an embedder; a worker with one does this job")
         with self._database.read() as connection:
             owns = self._indexer.owns(connection)
         self.embed_rest(job.payload.get("space"), among=NONE_YET if owns else NOT_OURS)
+
+    def _make_past(self) -> bool:
+        """Give a file of before the texts that its records had, by their words (their vectors follow); returns whether
+        it lacked them."""
+        last = ""
+        with self._database.read() as connection:
+            lacks = lacks_past(connection)
+        while lacks:
+            with self._database.write() as connection:
+                ids = [str(id) for (id,) in connection.execute(ALL_RECORDS, (last, BATCH))]
+                for tenant, author, history in histories(connection, OF_THESE, {"ids": json.dumps(ids)}):
+                    for space, document in texts_of(tenant, author, history):
+                        row = self._index.row(connection, space, document.id) or words_of([document]).rows[0]
+                        self._index.put(connection, space, [row._replace(bounds=document.bounds)])
+                if len(ids) < BATCH:
+                    connection.keep(TO_BE_MADE, "made")
+                    return True
+            last = ids[-1]
+        return False
 
     def embed_rest(self, space: str | None = None, *, among: str = NOT_OURS) -> int:
         """Embed what has no vectors of this store's embedder, in a space or everywhere, in batches; returns how many
@@ -114,9 +142,14 @@ class Reindexer:
     def _documents(self, connection: Connection, space: str, ids: Sequence[str]) -> list[Document]:
         if is_evidence_space(space):
             return self._transcripts.documents(connection, ids)
-        condition = f"{ALL_IN_USE} AND records.id IN (SELECT value FROM json_each(:ids))"
-        found = self._rows.find(connection, condition, {"ids": json.dumps(list(ids))})
-        return [document_of(stored.record, stored.author) for stored in found]
+        records = {whose_past(id) for id in ids} if is_past_space(space) else set(ids)
+        wanted = set(ids)
+        return [
+            document
+            for tenant, author, history in histories(connection, OF_THESE, {"ids": json.dumps(sorted(records))})
+            for where, document in texts_of(tenant, author, history)
+            if where == space and document.id in wanted
+        ]
 
     # ------------------------------------------------------------------------------------------------------- the rows
 
@@ -180,6 +213,9 @@ class Reindexer:
     def _all_records(self) -> dict[str, list[Document]]:
         spaces: dict[str, list[Document]] = {}
         with self._database.read() as connection:
-            for tenant, stored in stored_records(connection, f"{ALL_IN_USE} ORDER BY recorded_at, id"):
-                spaces.setdefault(space_of(tenant, stored.record), []).append(document_of(stored.record, stored.author))
+            for tenant, author, history in histories(connection, "true"):
+                for space, document in texts_of(tenant, author, history):
+                    spaces.setdefault(space, []).append(document)
+        for documents in spaces.values():
+            documents.sort(key=lambda document: (document.bounds.known, document.id))
         return spaces

@@ -20,9 +20,10 @@ from everthread.stores.tables import outbox
 from everthread.stores.tables.indexing import Indexer, Prepared, order_vectors
 from everthread.stores.tables.item_vectors import Embedded, ItemVectors
 from everthread.stores.tables.reasons import ERASED
-from everthread.stores.tables.rows import SAVE, SAVE_REVISION, Stored, body_of, columns_of, document_of, space_of
+from everthread.stores.tables.rows import SAVE, SAVE_REVISION, Stored, body_of, columns_of, texts_of
 from everthread.stores.tables.search import SearchIndex, SearchRow, evidence_space
 from everthread.stores.tables.threads import bind_thread
+from everthread.stores.tables.times import micros
 from everthread.stores.tables.tombstones import is_buried, key_of, was_message_buried
 from everthread.stores.tables.transcripts import searched_of
 from everthread.stores.transfer import Outcome, Row
@@ -121,7 +122,7 @@ class Restoring:
         with self._database.read() as connection:
             look = _Run(connection, identity, self._clock(), named)
             fresh = [pack for pack in packs if look.outcome(pack) == "new"]
-        ready = self._prepare(fresh)
+        ready = self._prepare(identity.tenant, fresh)
         with self._transaction(dry_run) as connection:
             run = _Run(connection, identity, self._clock(), named)
             outcomes = [run.restore(pack) for pack in packs]
@@ -145,15 +146,19 @@ class Restoring:
         except _Undo:
             return
 
-    def _prepare(self, packs: Sequence[Pack]) -> Ready:
+    def _prepare(self, tenant: str, packs: Sequence[Pack]) -> Ready:
         """Embed what will be searched: never inside a transaction."""
         first = [pack.row for pack in packs]
-        stored = [pack.stored for pack in packs if pack.history]
-        in_use = [each for each in stored if each.record.status in READABLE]
+        texts = [
+            document
+            for pack in packs
+            if pack.history
+            for _, document in texts_of(tenant, pack.stored.author, _left_by_commits(pack))
+        ]
         said = [document for row in first if (document := _said(row)) is not None]
         puts = [_put(row) for row in first if row.table == "items"]
         return Ready(
-            self._indexer.prepare([document_of(*each) for each in in_use]),
+            self._indexer.prepare(texts),
             self._indexer.prepare(said),
             self._vectors.embed(checked(puts)) if self._vectors and puts else None,
         )
@@ -162,9 +167,8 @@ class Restoring:
         """Index what was written, in its transaction."""
         spaces: dict[str, list[SearchRow]] = {}
         rows = {row.id: row for row in self._indexer.settle(connection, ready.records)}
-        for each in run.records:
-            if each.record.id in rows:
-                spaces.setdefault(space_of(identity.tenant, each.record), []).append(rows[each.record.id])
+        for space, document in run.searched:
+            spaces.setdefault(space, []).append(rows[document.id])
         texts = {row.id: row for row in self._indexer.settle(connection, ready.messages)}
         for number, name in run.messages:
             if name in texts:
@@ -198,6 +202,8 @@ class _Run:
         self._gone = {str(id) for (id,) in connection.execute(GONE, asked)}
         self.records: list[Stored] = []
         """What was written, for the index and the outbox."""
+        self.searched: list[tuple[str, Document]] = []
+        """Space and text of all that these records say and have said."""
         self.messages: list[tuple[int, str]] = []
         """(number, name) of the messages that were written."""
         self.items: list[tuple[int, tuple[tuple[str, ...], str]]] = []
@@ -332,6 +338,7 @@ class _Run:
             if self._of_row(row) == "new":
                 self._write(row)
         self.records.append(stored)
+        self.searched += texts_of(tenant, stored.author, _left_by_commits(pack))
 
     def _kept(self, record: Record) -> Record:
         """The record without its edges to what was erased here: their reasons may quote it."""
@@ -354,6 +361,16 @@ def _pack(entry: Sequence[Row]) -> Pack:
     first, *others = entry
     history = [(row, Record.model_validate_json(str(row.values["body"]))) for row in others if row.table == "revisions"]
     return Pack(first, history, [row for row in others if row.table != "revisions"])
+
+
+def _left_by_commits(pack: Pack) -> list[tuple[int, Record | None]]:
+    """The history as `texts_of` takes it: what one commit wrote and wrote again, nobody has seen."""
+    receipts = [row.values["receipt"] for row, _ in pack.history]
+    return [
+        (micros(record.recorded_at), record)
+        for n, (row, record) in enumerate(pack.history)
+        if receipts[n] not in receipts[n + 1 :]
+    ]
 
 
 def _named(pack: Pack) -> Iterator[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -14,19 +15,23 @@ from pydantic_core import PydanticSerializationError
 
 from everthread.errors import StoreError, UsageError
 from everthread.stores.access import grants, may_read
+from everthread.stores.contract import READABLE
 from everthread.stores.database import Connection
 from everthread.stores.encoding import Bounds, Document
 from everthread.stores.identity import Identity, Owner
 from everthread.stores.reach import reach_of
 from everthread.stores.record import Record
-from everthread.stores.tables.search import record_space
+from everthread.stores.tables.search import past_id, past_space, record_space
 from everthread.stores.tables.times import micros, moment
 from everthread.stores.text import normalise
 
 __all__ = [
     "BODY",
+    "BY_IDS",
+    "HISTORIES",
     "NO_THREAD",
     "OF_OWNER",
+    "OF_THESE",
     "PERMITTED",
     "Rows",
     "Stored",
@@ -34,10 +39,15 @@ __all__ = [
     "bounds_of",
     "columns_of",
     "document_of",
+    "histories",
+    "in_its_time",
+    "is_same_text",
+    "is_searched",
     "permission",
     "save",
     "space_of",
     "stored_records",
+    "texts_of",
 ]
 
 
@@ -70,6 +80,12 @@ AND (records.readers IS NULL
 OF_OWNER = "records.tenant = :tenant AND records.owner = :owner AND records.owner_id = :owner_id"
 """The records of one owner; whoever uses it asks `access.may_read` about each."""
 
+BY_IDS = "+records.tenant = :tenant AND records.id IN (SELECT value FROM json_each(:ids))"
+"""Records of one tenant by id; + keeps SQLite from walking the whole tenant by an index."""
+
+OF_THESE = "records.id IN (SELECT value FROM json_each(:ids))"
+"""Records by id, of whichever tenant."""
+
 NO_THREAD = ""
 """Given to `access.may_read` by a search without a thread: nothing that is bound to one is meant."""
 
@@ -97,6 +113,18 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 
 
+HISTORIES = """
+SELECT records.tenant, records.author, records.id, revisions.recorded_at, revisions.body
+FROM records JOIN revisions ON revisions.id = records.id
+WHERE {condition} AND NOT EXISTS (
+    SELECT 1 FROM revisions AS later
+    WHERE later.id = revisions.id AND later.revision > revisions.revision AND later.receipt = revisions.receipt
+)
+ORDER BY records.id, revisions.revision
+"""
+"""Revisions as commits have left them: what one commit wrote and wrote again, nobody has seen."""
+
+
 def space_of(tenant: str, record: Record) -> str:
     """The search space that the record belongs to."""
     return record_space(tenant, record.scope.owner, record.scope.owner_id)
@@ -112,7 +140,70 @@ def document_of(record: Record, author: str) -> Document:
 def bounds_of(record: Record, author: str) -> Bounds:
     """When and for whom a record may be used, as its row in the search index says it."""
     ends = [micros(end) for end in (record.valid_to, record.expires_at) if end is not None]
-    return Bounds(micros(record.valid_from), min(ends, default=None), reach_of(record, author))
+    return Bounds(
+        micros(record.valid_from), min(ends, default=None), reach_of(record, author), known=micros(record.recorded_at)
+    )
+
+
+def in_its_time(record: Record, known: Sequence[Record]) -> Record:
+    """A record whose successor began when its own time ended was not wrong: it stands for that time, as if active. One
+    that was corrected does not."""
+    if record.status != "superseded" or record.valid_to is None:
+        return record
+    successors = [
+        new for new in known if ("supersedes", record.id) in [(edge.kind, edge.target) for edge in new.relations]
+    ]
+    followed = all(new.valid_from is not None and new.valid_from >= record.valid_to for new in successors)
+    return record.model_copy(update={"status": "active"}) if successors and followed else record
+
+
+def is_searched(record: Record) -> bool:
+    """Whether the record has a row in its space of the index: it is in use, or it was until something else began."""
+    return record.status in READABLE or (record.status == "superseded" and record.valid_to is not None)
+
+
+def is_same_text(one: Document, other: Document) -> bool:
+    """Whether two documents of a record are found alike, whenever the store had them."""
+    ever = [document.bounds._replace(known=0, gone=None) for document in (one, other)]
+    return one._replace(bounds=ever[0]) == other._replace(bounds=ever[1])
+
+
+def texts_of(tenant: str, author: str, history: Iterable[tuple[int, Record | None]]) -> list[tuple[str, Document]]:
+    """What is searched of a record: (space, document) for each text that it has had, the oldest first, those that it
+    has no more in the space of the past. `history`: when each revision was written, and the revision; None for one that
+    is damaged, and for which no older one stands in."""
+    texts: list[tuple[str, Document]] = []
+    standing = False
+    for at, record in history:
+        document = document_of(record, author) if record is not None and is_searched(record) else None
+        space = None if record is None else space_of(tenant, record)
+        if standing:
+            old_space, old = texts[-1]
+            if document is not None and space == old_space and is_same_text(old, document):
+                continue
+            past = old.bounds._replace(gone=at)
+            texts[-1] = past_space(old_space), old._replace(id=past_id(old.id, past.known), bounds=past)
+        standing = document is not None
+        if document is not None and space is not None:
+            texts.append((space, document))
+    return texts
+
+
+def histories(
+    connection: Connection, condition: str, values: dict[str, Any] | None = None
+) -> Iterator[tuple[str, str, list[tuple[int, Record | None]]]]:
+    """(tenant, author, history as `texts_of` takes it) of every record that meets a condition (SQL of ours)."""
+    rows: Iterable[Any] = connection.execute(HISTORIES.format(condition=condition), values or {})
+    for _, revisions in groupby(rows, key=lambda row: row[2]):
+        listed = list(revisions)
+        yield str(listed[0][0]), str(listed[0][1]), [(int(row[3]), _read(str(row[4]))) for row in listed]
+
+
+def _read(body: str) -> Record | None:
+    try:
+        return Record.model_validate_json(body)
+    except ValidationError:
+        return None
 
 
 def permission(
@@ -222,9 +313,7 @@ class Rows:
 
     def several(self, connection: Connection, tenant: str, ids: Iterable[str]) -> dict[str, Stored]:
         """Records of this tenant by id; those that do not exist are left out."""
-        # + keeps SQLite from walking the whole tenant by an index
-        condition = "+tenant = :tenant AND id IN (SELECT value FROM json_each(:ids))"
-        found = self.find(connection, condition, {"tenant": tenant, "ids": json.dumps(list(ids))})
+        found = self.find(connection, BY_IDS, {"tenant": tenant, "ids": json.dumps(list(ids))})
         return {stored.record.id: stored for stored in found}
 
     def count_use(self, connection: Connection, identity: Identity, ids: Iterable[str], at: datetime) -> None:

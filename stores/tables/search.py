@@ -1,6 +1,7 @@
 """The search table: one row a searchable text, clustered by space.
 
-A space is one scope's records, or one user's messages. Everything that is searched is read from the spaces an identity
+A space is one scope's records, or one user's messages; what records of a scope have said before is in a space of its
+own, the past. Everything that is searched is read from the spaces an identity
 may read, so another tenant's rows can neither be found nor change a statistic (R164).
 """
 
@@ -11,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import numpy as np
@@ -23,17 +24,28 @@ from everthread.stores.identity import Identity, Scope, encode_label
 from everthread.stores.scoring import Corpus
 from everthread.stores.segments import Indexed
 
-__all__ = ["SearchIndex", "SearchRow", "evidence_space", "is_evidence_space", "record_space"]
+__all__ = [
+    "SearchIndex",
+    "SearchRow",
+    "evidence_space",
+    "is_evidence_space",
+    "is_past_space",
+    "past_id",
+    "past_space",
+    "record_space",
+    "whose_past",
+]
 
 
 PUT = """
-INSERT INTO search (space, seq, grp, id, speaker, since, until, reach, embedder, blob)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO search (space, seq, grp, id, speaker, since, until, reach, known, gone, embedder, blob)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (space, id) DO UPDATE SET
     seq = excluded.seq, place = coalesce(search.place, search.seq), grp = excluded.grp, speaker = excluded.speaker,
-    since = excluded.since, until = excluded.until, reach = excluded.reach, embedder = excluded.embedder,
-    blob = excluded.blob
+    since = excluded.since, until = excluded.until, reach = excluded.reach, known = excluded.known,
+    gone = excluded.gone, embedder = excluded.embedder, blob = excluded.blob
 """
+ROW = "SELECT id, grp, speaker, blob, embedder, since, until, reach, known, gone FROM search WHERE space = ? AND id = ?"
 REPLACES = """
 SELECT EXISTS (
     SELECT 1 FROM json_each(?2) AS fresh CROSS JOIN search
@@ -41,7 +53,7 @@ SELECT EXISTS (
 )
 """
 ROWS = """
-SELECT id, grp, speaker, blob, seq, coalesce(place, seq), since, until, reach, embedder
+SELECT id, grp, speaker, blob, seq, coalesce(place, seq), since, until, reach, known, gone, embedder
 FROM search WHERE space = ? AND seq > ? ORDER BY seq
 """
 STANDING = "SELECT json_group_array(seq) FROM search WHERE space = ?"
@@ -59,8 +71,6 @@ RETURNING version
 
 CACHE_BYTES = 128 * 2**20
 """What a store keeps of its spaces in memory: some 300,000 records of 200 characters with a vector of 256 numbers."""
-MOST_PAST = 20_000
-"""Of how many revisions that stood once the rows are kept: about 10 MB."""
 ENTRY_BYTES = 16_384
 """What a kept space takes besides its rows."""
 
@@ -88,6 +98,27 @@ def record_space(tenant: str, owner: str, owner_id: str) -> str:
     return "/".join((encode_label(tenant), "records", owner, encode_label(owner_id)))
 
 
+def past_space(space: str) -> str:
+    """The space of what the records of a space said once and do not say now."""
+    tenant, _, owner, owner_id = space.split("/")
+    return "/".join((tenant, "past", owner, owner_id))
+
+
+def past_id(id: str, known: int) -> str:
+    """What a text of a record is called in the past; `known`: since when the store had it."""
+    return f"{id}@{known}"
+
+
+def whose_past(id: str) -> str:
+    """The record of a `past_id`."""
+    return id.rpartition("@")[0]
+
+
+def is_past_space(space: str) -> bool:
+    """Whether a space holds what records said once."""
+    return space.split("/")[1] == "past"
+
+
 def evidence_space(identity: Identity) -> str:
     """The space of everything that was said in this user's threads."""
     return "/".join((encode_label(identity.tenant), "evidence", encode_label(identity.user)))
@@ -111,6 +142,8 @@ class Joined(NamedTuple):
     """What was searched last of some spaces."""
 
     versions: tuple[int, ...]
+    sizes: tuple[int, ...]
+    """How many documents each of the spaces has."""
     whole: Corpus
     mask: NDArray[np.bool_] | None = None
     """What it was narrowed to last; None for nothing."""
@@ -118,8 +151,6 @@ class Joined(NamedTuple):
     """That part of it."""
 
 
-Make = Callable[[list[int]], tuple[list[SearchRow], bool]]
-"""Makes rows, and says whether they have all that they should."""
 Allows = Callable[[Scope, str | None], bool]
 """Whether records of an owner and a reach may be seen; see `reach.is_reached`."""
 
@@ -140,7 +171,6 @@ class SearchIndex:
         self._cache: OrderedDict[str | tuple[str, ...], Space | Joined] = OrderedDict()
         self._sizes: dict[str | tuple[str, ...], int] = {}
         self._bytes = 0
-        self._past: dict[tuple[str, int], SearchRow] = {}
         self._lock = threading.Lock()
 
     # ---------------------------------------------------------------------------------------------------------- write
@@ -158,6 +188,13 @@ class SearchIndex:
                 for seq, row in enumerate(rows, start=first)
             ],
         )
+
+    def row(self, connection: Connection, space: str, id: str) -> SearchRow | None:
+        """A row as it stands; None when there is none."""
+        rows: Iterable[tuple[Any, ...]] = connection.execute(ROW, (space, id))
+        for name, group, speaker, blob, embedder, *bounds in rows:
+            return SearchRow(name, group, speaker, blob, embedder, Bounds(*bounds))
+        return None
 
     def delete(self, connection: Connection, space: str, ids: Iterable[str]) -> int:
         """Remove rows by id; returns how many there were."""
@@ -192,29 +229,44 @@ class SearchIndex:
         has written: what is rolled back would stay in the cache.
         """
         joined = self._joined(connection, spaces)
-        if allows is None:
-            return joined.whole
-        mask = joined.whole.holding(lambda reach: _allows(allows, reach), now)
+        return joined.whole if allows is None else self._narrowed(spaces, joined, allows, now, None)[0]
+
+    def corpus_then(
+        self, connection: Connection, spaces: Sequence[str], *, allows: Allows, now: int, as_of: int
+    ) -> tuple[Corpus, int]:
+        """The texts of records that the store had at `as_of`, in these spaces and in their past, as `corpus` narrows
+        them; and from which document on they are of the past, called by `past_id`."""
+        both = [*spaces, *map(past_space, spaces)]
+        joined = self._joined(connection, both)
+        corpus, mask = self._narrowed(both, joined, allows, now, as_of)
+        return corpus, int(mask[: sum(joined.sizes[: len(spaces)])].sum())
+
+    def _narrowed(
+        self, spaces: Sequence[str], joined: Joined, allows: Allows, now: int, as_of: int | None
+    ) -> tuple[Corpus, NDArray[np.bool_]]:
+        """The texts that hold, and which of all those are."""
+        mask = joined.whole.holding(lambda reach: _allows(allows, reach), now, as_of)
         if mask.all():
-            return joined.whole
+            return joined.whole, mask
         narrowed = joined.narrowed
         if narrowed is None or joined.mask is None or not np.array_equal(joined.mask, mask):
             narrowed = joined.whole.subset(mask)
         kept = joined._replace(mask=mask, narrowed=narrowed)
         self._keep(tuple(spaces), kept, 2 * joined.whole.derived_nbytes)
-        return narrowed
+        return narrowed, mask
 
     def _joined(self, connection: Connection, spaces: Sequence[str]) -> Joined:
         """The spaces as one corpus, each brought up to date."""
         found = {str(space): numbers for space, *numbers in connection.execute(VERSIONS, (json.dumps(list(spaces)),))}
         there = [space for space in spaces if space in found]
-        corpora = [self._space(connection, space, *found[space]).corpus for space in there]
+        corpora = {space: self._space(connection, space, *found[space]).corpus for space in there}
         key, versions = tuple(spaces), tuple(found[space][0] if space in found else 0 for space in spaces)
         with self._lock:
             kept = self._cache.get(key)
         if isinstance(kept, Joined) and kept.versions == versions:
             return kept
-        joined = Joined(versions, Corpus.joined([corpus for corpus in corpora if len(corpus)]))
+        sizes = tuple(len(corpora[space]) if space in corpora else 0 for space in spaces)
+        joined = Joined(versions, sizes, Corpus.joined([corpus for corpus in corpora.values() if len(corpus)]))
         self._keep(key, joined, joined.whole.derived_nbytes)
         return joined
 
@@ -237,11 +289,10 @@ class SearchIndex:
         """A space's rows that were written after a version, without the vectors that cannot be compared."""
         others = {number for (number,) in connection.execute(OTHERS, (self._embedder_id,))}
         plain = f"{space} "
-        for id, group, speaker, blob, seq, place, since, until, reach, embedder in connection.execute(
-            ROWS, (space, after)
-        ):
-            compared = without_vectors(blob) if embedder in others else blob
-            yield Indexed(id, group, speaker, compared, seq, place, since, until, plain + reach if reach else plain)
+        rows: Iterable[Any] = connection.execute(ROWS, (space, after))
+        for id, group, speaker, blob, seq, place, since, until, reach, known, gone, embedder in rows:
+            compared, reached = without_vectors(blob) if embedder in others else blob, plain + (reach or "")
+            yield Indexed(id, group, speaker, compared, seq, place, since, until, reached, known, gone)
 
     def _keep(self, key: str | tuple[str, ...], kept: Space | Joined, size: int) -> None:
         with self._lock:
@@ -253,21 +304,6 @@ class SearchIndex:
                 oldest, _ = self._cache.popitem(last=False)
                 self._bytes -= self._sizes.pop(oldest)
 
-    def past(self, keys: Sequence[tuple[str, int]], make: Make) -> list[SearchRow]:
-        """The rows of revisions (id, revision) that stood once and are in no table; `make` is asked for those that are
-        not kept, by their places in `keys`."""
-        with self._lock:
-            known = {key: self._past[key] for key in keys if key in self._past}
-        missing = [n for n, key in enumerate(keys) if key not in known]
-        made, whole = make(missing) if missing else ([], True)
-        known |= {keys[n]: row for n, row in zip(missing, made, strict=True)}
-        with self._lock:
-            if len(self._past) + len(missing) > MOST_PAST:
-                self._past.clear()
-            if whole:
-                self._past.update((keys[n], known[keys[n]]) for n in missing[:MOST_PAST])
-        return [known[key] for key in keys]
-
     @property
     def nbytes(self) -> int:
         """What is kept, in bytes."""
@@ -278,7 +314,6 @@ class SearchIndex:
         with self._lock:
             self._cache.clear()
             self._sizes.clear()
-            self._past.clear()
             self._bytes = 0
 
 

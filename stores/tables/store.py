@@ -97,7 +97,7 @@ class TableStore(MemoryStore):
         self._outbox = Outbox(database)
         self._retention = Retention(database, self.transcripts, clock)
         self._eraser = Eraser(database, self._rows, self._search, self.transcripts, self.artifacts, clock)
-        self._reindexer = Reindexer(database, self._rows, self._search, self._indexer, self.transcripts)
+        self._reindexer = Reindexer(database, self._search, self._indexer, self.transcripts)
         self._doctor = Doctor(database, self._indexer, self._reindexer, self.jobs)
         self._repair = Repair(database, self._rows, self._indexer, self._reindexer)
         restoring = Restoring(database, self._search, self._indexer, self._items.vectors, clock)

@@ -27,6 +27,7 @@ from everthread.stores.record import Governance, Selection
 from everthread.stores.scoring import Document, encode
 from everthread.stores.sqlite.database import Database, migrations
 from everthread.stores.tables.rows import Stored, body_of, bounds_of, columns_of, document_of, space_of
+from everthread.stores.tables.times import micros
 
 NEWEST = max(migrations())
 TASK = """
@@ -167,10 +168,12 @@ def test_the_index_says_for_whom_a_record_is_after_the_migration(file: Path, ana
             )
             connection.execute("INSERT OR REPLACE INTO search_versions VALUES (?, ?)", (space, seq))
     with SqliteStore(file, embedder="none") as store, store._database.read() as connection:
-        found = connection.execute("SELECT id, since, until, reach FROM search").fetchall()
-    known = {id: (since, until, reach and json.loads(str(reach))) for id, since, until, reach in found}
+        found = connection.execute("SELECT id, since, until, reach, known, gone FROM search").fetchall()
+    known = {id: (since, until, reach and json.loads(str(reach)), *rest) for id, since, until, reach, *rest in found}
     bounds = {record.id: bounds_of(record, ana.user) for record in records}
-    assert known == {id: (since, until, reach and json.loads(reach)) for id, (since, until, reach) in bounds.items()}
+    assert known == {
+        id: (since, until, reach and json.loads(reach), *rest) for id, (since, until, reach, *rest) in bounds.items()
+    }
 
 
 def test_what_a_record_says_is_kept_once_after_the_migration(file: Path, ana: Identity) -> None:
@@ -190,3 +193,36 @@ def test_what_a_record_says_is_kept_once_after_the_migration(file: Path, ana: Id
         assert store.history(ana, torn.id) == [torn], "its row alone had it"
         store.erase(ana, Selection(record_ids=(first.id,)), reason="asked to")
     assert b"two kittens" not in file.read_bytes()
+
+
+def test_what_records_said_before_is_found_after_the_migration_by_a_job(file: Path, ana: Identity) -> None:
+    first, other = (learnt(f"Ana plays the {what}.", recorded_at=NOON) for what in ("violin", "drums"))
+    update = {"statement": "Ana plays the cello.", "revision": 2, "recorded_at": NOON + timedelta(days=1)}
+    second = first.model_copy(update=update)
+    old_file(file, 12)
+    with closing(apsw.Connection(str(file))) as connection:
+        for seq, record in enumerate((second, other), start=1):
+            insert_as_then(connection, columns_of(ana.tenant, Stored(record, ana.user)))
+            connection.execute(
+                "INSERT INTO search (space, seq, grp, id, embedder, blob) VALUES (?, ?, '', ?, 0, ?)",
+                (space_of(ana.tenant, record), seq, record.id, encode(document_of(record, ana.user), None)),
+            )
+        connection.execute("INSERT INTO search_versions VALUES (?, 2, 0)", (space_of(ana.tenant, second),))
+        connection.executemany(
+            "INSERT INTO revisions VALUES (?, ?, ?, 'ana', ?, 'x', ?)",
+            [
+                (record.id, record.revision, micros(record.recorded_at), f"rcp_{n}", body_of(record))
+                for n, record in enumerate((first, second, other))
+            ],
+        )
+    with SqliteStore(file, embedder="none") as store:
+        early = store.recall(ana, "violin or drums", as_of=NOON)
+        assert [hit.record_id for hit in early.hits] == [other.id]
+        assert early.degraded == ("history: what was changed since is not searchable yet; a job makes it so",)
+        assert store.jobs.drain(store.handlers()) == 1
+        then = store.recall(ana, "violin", as_of=NOON, limit=1)
+        assert ([(hit.record_id, hit.statement) for hit in then.hits], then.degraded) == (
+            [(first.id, first.statement)],
+            (),
+        )
+        assert all(finding.ok for finding in store.doctor() if finding.check in ("index", "jobs"))
