@@ -18,12 +18,18 @@ from langgraph.prebuilt import ToolRuntime
 from everthread.errors import AccessDenied, Conflict, UsageError
 from everthread.nodes.extract.pipeline import remember_statement
 from everthread.nodes.node import chosen_here, context_of, memory_of, store_of, thread_of
+from everthread.nodes.retrieve.node import Retrieve
+from everthread.nodes.retrieve.query import asked_at
 from everthread.nodes.state import MARK, last_request
 from everthread.stores.identity import MemoryContext
 from everthread.stores.ranking import ON_DEMAND_FLOOR
-from everthread.stores.record import Hit, Receipt, Selection
+from everthread.stores.record import Hit, Receipt, Record, Selection
 
 __all__ = ["memory_tools"]
+
+SEARCH = Retrieve.five_records(floor=ON_DEMAND_FLOOR, profile_tokens=0, tasks=0)
+"""What a model asks for goes through the stages that a turn's own recall goes through: nothing that is not trusted, no
+contest by half."""
 
 
 def told(function: Callable[..., ToolMessage]) -> Callable[..., ToolMessage]:
@@ -46,13 +52,22 @@ def memory_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
 
     Use it when the request depends on something that was said before and is not in this conversation.
     """
-    context = _reading(runtime)
-    recall = store_of(runtime).recall(
-        context.identity, query, limit=5, thread_id=thread_of(runtime), as_of=context.moment, floor=ON_DEMAND_FLOOR
+    found = SEARCH.look(
+        store_of(runtime),
+        _reading(runtime),
+        [query],
+        thread_id=thread_of(runtime),
+        said_at=asked_at(runtime.state.get("messages", [])),
     )
-    if not recall.hits:
-        return _result(runtime, "memory_search", f"Nothing found: {recall.abstained or 'no memory matches'}.")
-    return _result(runtime, "memory_search", f"Found {len(recall.hits)}.", records=recall.hits)
+    records = [each.record for each in found.kept if each.record]
+    if not records:
+        reasons = (
+            found.recall and found.recall.abstained,
+            *(f"what matches is left out, since {left.why}" for left in found.left_out),
+        )
+        reason = next(filter(None, reasons), "no memory matches")
+        return _result(runtime, "memory_search", f"Nothing found: {reason}.")
+    return _result(runtime, "memory_search", f"Found {len(records)}.", records=records)
 
 
 @tool
@@ -62,9 +77,7 @@ def memory_get(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage:
     found = store_of(runtime).records(_reading(runtime).identity, ids=ids)
     missing = [wanted for wanted in ids if wanted not in {record.id for record in found}]
     said = f"Found {len(found)}." + (f" No such memory: {', '.join(missing)}." if missing else "")
-    message = _result(runtime, "memory_get", said)
-    message.additional_kwargs[MARK]["records"] = [[record.id, record.revision] for record in found]
-    return message
+    return _result(runtime, "memory_get", said, records=found)
 
 
 @tool
@@ -169,13 +182,13 @@ def _result(
     name: str,
     text: str,
     *,
-    records: Sequence[Hit] = (),
+    records: Sequence[Record] = (),
     evidence: Sequence[Hit] = (),
     receipt: Receipt | None = None,
 ) -> ToolMessage:
     mark: dict[str, Any] = {"kind": "memory"}
     if records:
-        mark["records"] = [[hit.record_id, hit.revision] for hit in records]
+        mark["records"] = [[record.id, record.revision] for record in records]
     if evidence:
         mark["evidence"] = [[hit.thread_id, message_id] for hit in evidence for message_id in hit.message_ids]
     if receipt:

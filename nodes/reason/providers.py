@@ -15,9 +15,11 @@ from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
 
 from everthread.errors import StoreError, UsageError
+from everthread.nodes.block import render_foreign, without_our_tags
 from everthread.nodes.node import Ask, announce, identity_of, memory_of
 from everthread.nodes.state import MARK
 from everthread.stores.identity import Identity
+from everthread.stores.text import sound
 
 __all__ = ["ContextProvider", "Provided", "asked_before", "checked_providers", "told_after", "tools_of"]
 
@@ -31,6 +33,9 @@ class Provided(NamedTuple):
     """Messages before the thread's own."""
     tools: Sequence[BaseTool] = ()
     """Tools of the provider that the model may call now."""
+    memories: Sequence[str] = ()
+    """What an external memory knows: reference data and not instruction, whatever it says. Each text stands on a line
+    of a block behind the instructions, inert and with the provider's key as its source."""
 
 
 class ContextProvider:
@@ -94,8 +99,7 @@ def asked_before(
         except StoreError as error:
             announce(runtime, "reason", "provider-failed", provider=provider.key, reason=str(error))
             continue
-        _check_tools(provider, one)
-        given.append(one._replace(messages=[_marked(message, provider.key) for message in one.messages]))
+        given.append(_checked(provider, one))
     return Provided(
         "\n\n".join(one.instructions for one in given if one.instructions),
         [message for one in given for message in one.messages],
@@ -142,13 +146,32 @@ def _call(sync: Callable[..., Any], asynchronous: Callable[..., Any], identity: 
     return cast(Any, _Call(sync, asynchronous, identity, rest))
 
 
-def _check_tools(provider: ContextProvider, given: Provided) -> None:
+def _checked(provider: ContextProvider, given: object) -> Provided:
+    """What a provider gave, fit for a request: its memories as a block, no tag of ours in its words, valid Unicode, its
+    messages marked as its own. UsageError when it is something else."""
+    if not isinstance(given, Provided):
+        raise UsageError(
+            f"provider {provider.key!r} gave {type(given).__name__} from before(); return Provided(...), or Provided() "
+            "for nothing"
+        )
+    for field, kind in (("messages", BaseMessage), ("memories", str)):
+        values = getattr(given, field)
+        if isinstance(values, str) or not all(isinstance(each, kind) for each in values):
+            raise UsageError(
+                f"provider {provider.key!r}: {field} must be a list of {kind.__name__}, not {values!r:.80}"
+            )
     known = {tool.name for tool in provider.tools}
     for tool in given.tools:
         if tool.name not in known:
             raise UsageError(f"provider {provider.key!r} gave the tool {tool.name!r}, which is not among its `tools`")
+    words = without_our_tags(sound(given.instructions)), render_foreign(provider.key, given.memories)
+    messages = [_marked(message, provider.key) for message in given.messages]
+    return given._replace(instructions="\n\n".join(filter(None, words)), messages=messages, memories=())
 
 
 def _marked(message: BaseMessage, key: str) -> BaseMessage:
     marks = {**message.additional_kwargs, MARK: {"kind": "context", "provider": key}}
-    return message.model_copy(update={"additional_kwargs": marks})
+    content = message.content
+    if isinstance(content, str):
+        content = without_our_tags(sound(content))
+    return message.model_copy(update={"additional_kwargs": marks, "content": content})

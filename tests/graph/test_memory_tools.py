@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from support.models import FakeModel
-from support.records import keep, learnt
+from support.records import keep, learnt, write
 
-from everthread import Evidence, Identity
+from everthread import Evidence, Identity, MemoryContext
 from everthread.graphs import create_memory_agent
+from everthread.nodes.reason.memory_tools import SEARCH
 from everthread.nodes.state import mark_of
 from everthread.stores import MemoryStore, open_checkpointer, open_store
-from everthread.stores.record import now_utc
+from everthread.stores.record import Change, now_utc
 
 Home = tuple[MemoryStore, Any]
 TEA = "mem_" + "a" * 32
@@ -108,6 +109,39 @@ def test_what_is_read_is_kept_as_references_and_shown_as_a_block(
     for message in called_twice(home, ana, "Hm?", name, **args)[:2]:
         assert message.content == said and "oolong" not in str(message)
         assert mark_of(message)["records"] == [[TEA, 1]]
+
+
+def test_a_model_that_searches_is_shown_nothing_that_is_not_trusted_and_no_contest_by_half(
+    home: Home, ana: Identity
+) -> None:
+    store, _ = home
+    tea, guess, sencha = keep(
+        store,
+        ana,
+        learnt("Ana's favourite tea is oolong.", id=TEA),
+        learnt("Ana's favourite tea may be mate.", authority="inferred", stated=False, confidence=0.1),
+        learnt("安娜早上喝煎茶。"),
+    )
+    against = Change(
+        action="contest", record=learnt("安娜早上喝咖啡。"), target=sencha.id, expected=1, rule="undecided", reason="r"
+    )
+    write(store, ana, against)
+    message, _, model = called_twice(home, ana, "Hm.", "memory_search", query="What is Ana's favourite tea?")
+    assert mark_of(message)["records"] == [[tea.id, 1]]
+    assert guess.statement not in model.prompts[-1][-1].text
+    (coffee,) = [record for record in store.records(ana) if "咖啡" in record.statement]
+    found = SEARCH.look(store, MemoryContext(identity=ana), ["安娜早上喝煎茶吗？"])
+    assert {each.id for each in found.kept} == {sencha.id, coffee.id}
+
+
+def test_a_model_that_searches_is_told_why_it_is_shown_nothing(home: Home, ana: Identity) -> None:
+    keep(
+        home[0],
+        ana,
+        learnt("Ana's favourite tea may be mate.", authority="inferred", stated=False, confidence=0.1),
+    )
+    message, _, _ = called_twice(home, ana, "Hm.", "memory_search", query="What is Ana's favourite tea?")
+    assert message.content == "Nothing found: what matches is left out, since its trust of 0.09 is below 0.3."
 
 
 def test_what_was_said_is_found_by_its_words_and_kept_as_references(home: Home, ana: Identity) -> None:
