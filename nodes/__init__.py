@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from everthread.nodes.compact import Compact as Compact
     from everthread.nodes.compact import Track as Track
     from everthread.nodes.compact import resume_task as resume_task
+    from everthread.nodes.compact import summaries_of as summaries_of
     from everthread.nodes.consolidate import Consolidate as Consolidate
     from everthread.nodes.consolidate import job_handlers as job_handlers
     from everthread.nodes.delegation import Report as Report
@@ -77,6 +78,7 @@ _HOMES = {
     "review": "everthread.nodes.extract.review",
     "runtime_for": "everthread.nodes.node",
     "sub_thread": "everthread.nodes.delegation",
+    "summaries_of": "everthread.nodes.compact",
     "unarchive": "everthread.nodes.extract.correction",
     "unmarked": "everthread.nodes.reason",
     "unverified": "everthread.nodes.extract.correction",
@@ -117,6 +119,7 @@ __all__ = [
     "review",
     "runtime_for",
     "sub_thread",
+    "summaries_of",
     "unarchive",
     "unmarked",
     "unverified",

@@ -66,6 +66,8 @@ class Window(TypedDict, total=False):
     """Artifact id of the TaskState: task, done, next_step, user_prefs, awaiting."""
     tracked_to: str
     """Id of the last message that the TaskState knows."""
+    coverage: str
+    """Artifact id of what says which messages the summary stands for, each of them: see `summaries_of`."""
     covers: list[str]
     """Ids of the first and the last message that the summary covers (R59)."""
     generator: str

@@ -58,12 +58,16 @@ READABLE: tuple[Status, ...] = ("active", "contested")
 """The statuses that recall and `current` see."""
 
 
+ArtifactKind = Literal["summary", "coverage", "task_state", "instructions", "tool_result", "original"]
+"""What a kept text is: of a summary, `coverage` says which messages it stands for."""
+
+
 class Artifact(Frozen):
     """A text kept by the hash of its content: a summary, an instruction baseline, an evicted tool result."""
 
     id: str
     """`sha256:...` of the text: the same text has the same id."""
-    kind: Literal["summary", "task_state", "instructions", "tool_result", "original"]
+    kind: ArtifactKind
     """What it is."""
     text: str
     """The text, whole."""
@@ -79,7 +83,7 @@ class Artifacts(Protocol):
     def put(
         self,
         identity: Identity,
-        kind: Literal["summary", "task_state", "instructions", "tool_result", "original"],
+        kind: ArtifactKind,
         text: str,
         *,
         thread_id: str | None = None,
@@ -89,8 +93,11 @@ class Artifacts(Protocol):
     def get(self, identity: Identity, artifact_id: str) -> Artifact | None:
         """The artifact, or None when it does not exist (for this tenant and user)."""
 
-    def of_thread(self, identity: Identity, thread_id: str) -> list[Artifact]:
-        """What was put in a thread, the oldest first; AccessDenied if the thread is another user's."""
+    def of_thread(
+        self, identity: Identity, thread_id: str, *, kinds: Sequence[ArtifactKind] | None = None
+    ) -> list[Artifact]:
+        """What was put in a thread, of these kinds or of any, the oldest first; AccessDenied if the thread is another
+        user's."""
 
     def erase(self, identity: Identity, artifact_ids: Sequence[str]) -> int:
         """Erase these artifacts of this user, in whatever threads they were put; returns how many are gone."""

@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
 from everthread.errors import UsageError
 from everthread.stores.bound import private_root
-from everthread.stores.contract import Task
+from everthread.stores.contract import ArtifactKind, Task
 from everthread.stores.identity import Frozen, Label, Memory, complaint
 from everthread.stores.portable import USAGE, WRITTEN, Entry
 from everthread.stores.record import Evidence, Receipt, Record
@@ -240,7 +240,7 @@ class _Task(PortableEntry, Task):
 class _Artifact(PortableEntry):
     type = "artifact"
     id: str
-    kind: Literal["summary", "task_state", "instructions", "tool_result", "original"]
+    kind: ArtifactKind
     text: str
     created_at: AwareDatetime
     threads: Annotated[tuple[str, ...], Field(min_length=1)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from everthread.cli.home import Here, with_home
-from everthread.cli.output import print_json, print_table, say, when
+from everthread.cli.output import clean, print_json, print_table, say, when
 from everthread.errors import UsageError
+
+if TYPE_CHECKING:
+    from everthread.stores.contract import MemoryStore
 
 __all__ = ["threads"]
 
@@ -25,19 +28,33 @@ def threads(
         str | None,
         typer.Option("--memory", metavar="on|read|off", help="Whether it uses memory: learn and recall, recall, no."),
     ] = None,
+    summaries: Annotated[
+        bool, typer.Option("--summaries", metavar="", help="Its summaries, and which messages each stands for.")
+    ] = False,
+    message: Annotated[
+        str | None, typer.Option("--message", metavar="ID", help="Only the summaries that stand for this message.")
+    ] = None,
 ) -> None:
-    """List your conversations, the most recent first; with a name and --memory choose whether one uses memory.
+    """List your conversations, the most recent first; with a name and --memory choose whether one uses memory, and with
+    --summaries see what stands for its older part, which messages that are, and who made it.
 
     \b
     Examples:
       everthread threads
       everthread threads planning --memory off
+      everthread threads planning --summaries
+      everthread threads planning --summaries --message 7c9e...
       everthread threads --user ana --json
     """
     chosen = next((each for each in CHOICES if each == memory), None)
     if memory is not None and (chosen is None or name is None):
         raise UsageError(f"--memory is on, read or off, and goes with a conversation's name; not {memory!r} for {name}")
+    if (summaries or message) and name is None:
+        raise UsageError("--summaries goes with a conversation's name, and --message with both")
     with here.open_store() as store:
+        if name and (summaries or message):
+            _print_summaries(here, store, here.known_thread(store, name), message)
+            return
         thread_id = None
         if name and chosen:  # it may be chosen before the first word is said
             thread_id = here.thread_id(store, name)
@@ -65,3 +82,19 @@ def threads(
         ]
         columns = ("name", "messages", "first", "last", "memory", "id")
         print_table(columns, rows, under=("first", "last", "id"), named=("first", "last"))
+
+
+def _print_summaries(here: Here, store: MemoryStore, thread_id: str, message: str | None) -> None:
+    """Each summary with the messages that it stands for, or those that stand for one message."""
+    from everthread.nodes.compact import summaries_of
+
+    found = summaries_of(store, here.identity, thread_id, message_id=message)
+    if here.json:
+        print_json(found)
+    elif not found:
+        say(f"no summary stands for {f'message {message}' if message else 'a part of it'}: all is shown as it was said")
+    for each in () if here.json else found:
+        say(f"{when(each.made_at)} {each.id}")
+        say(clean(f"by {each.generator}, for {len(each.messages)} messages: {', '.join(each.messages)}"))
+        say(clean(each.text))
+        say("")

@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from everthread.errors import ModelReplyError, StoreError
 from everthread.nodes.compact.asking import given_by
 from everthread.nodes.compact.budget import Counter, count_tokens
+from everthread.nodes.compact.coverage import Coverage
 from everthread.nodes.compact.cut import KEEP_TOKENS, Leaving, checked_turns, leaving
 from everthread.nodes.compact.summary import RuleSummariser, Summariser, Summary
 from everthread.nodes.compact.task_state import RuleTracker, Tracker
@@ -70,11 +71,19 @@ class Compact(Node):
         except ModelReplyError as error:
             announce(runtime, "compact", "failed", reason=str(error))
             return {}
+        kept_as = keep(runtime, "summary", summary.text)
+        coverage = Coverage(
+            summary=kept_as,
+            generator=summary.generator,
+            messages=tuple(map(identified, before.messages)),
+            previous=before.coverage,
+        )
         window: Window = {
             **state.get("window", {}),
             **task_state,
             "cut": identified(divided.tail[0]),
-            "summary": keep(runtime, "summary", summary.text),
+            "summary": kept_as,
+            "coverage": keep(runtime, "coverage", coverage.model_dump_json()),
             "covers": [before.first, identified(divided.prefix[-1])],
             "generator": summary.generator,
             "compacted_at": identified(divided.tail[-1]),
@@ -140,6 +149,8 @@ class _Before(NamedTuple):
     """What the earlier summary does not cover, up to the new cut."""
     first: str
     """Id of the first message that the new summary covers."""
+    coverage: str | None = None
+    """Artifact id of what the earlier summary covers."""
 
 
 def _before(state: MemoryState, divided: Leaving, runtime: Runtime[Any]) -> _Before:
@@ -148,7 +159,7 @@ def _before(state: MemoryState, divided: Leaving, runtime: Runtime[Any]) -> _Bef
     window = state.get("window", {})
     summary = kept(runtime, window.get("summary"))
     if summary and window.get("covers"):
-        return _Before(summary, divided.prefix, window["covers"][0])
+        return _Before(summary, divided.prefix, window["covers"][0], window.get("coverage"))
     messages = state.get("messages", [])
     messages = messages[: len(messages) - len(divided.tail)]
     return _Before("", messages, identified(messages[0]))

@@ -96,7 +96,7 @@ def resume_task(
     if into == thread_id:
         raise UsageError(f"{into} is the thread to resume from; name a new one, or go on in it as it is")
     store.transcripts.bind(identity, into)
-    states = [each for each in store.artifacts.of_thread(identity, thread_id) if each.kind == "task_state"]
+    states = store.artifacts.of_thread(identity, thread_id, kinds=("task_state",))
     state = _read(states[-1].text) if states else None
     if state is None:
         raise UsageError(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, get_args
 
 from everthread.errors import UsageError
-from everthread.stores.contract import Artifact
+from everthread.stores.contract import Artifact, ArtifactKind
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import now_utc
@@ -18,7 +18,7 @@ from everthread.stores.tables.values import as_blob, as_text
 
 __all__ = ["Artifacts", "artifact_id", "erase_artifacts_of"]
 
-KINDS = ("summary", "task_state", "instructions", "tool_result", "original")
+KINDS = get_args(ArtifactKind)
 
 FIND = """
 SELECT id, kind, text, created_at,
@@ -42,7 +42,7 @@ class Artifacts:
     def put(
         self,
         identity: Identity,
-        kind: Literal["summary", "task_state", "instructions", "tool_result", "original"],
+        kind: ArtifactKind,
         text: str,
         *,
         thread_id: str | None = None,
@@ -80,14 +80,18 @@ class Artifacts:
             row = connection.execute(f"{FIND} AND id = ?3", (identity.tenant, identity.user, artifact_id)).fetchone()
         return None if row is None else _artifact(row)
 
-    def of_thread(self, identity: Identity, thread_id: str) -> list[Artifact]:
-        """What was put in a thread, the oldest first; AccessDenied if the thread is another user's."""
+    def of_thread(
+        self, identity: Identity, thread_id: str, *, kinds: Sequence[ArtifactKind] | None = None
+    ) -> list[Artifact]:
+        """What was put in a thread, of these kinds or of any, the oldest first; AccessDenied if the thread is another
+        user's."""
         with self._database.read() as connection:
             owns_thread(connection, identity, thread_id)
             rows = connection.execute(
                 f"{FIND} AND id IN (SELECT artifact_id FROM artifact_uses "
-                "WHERE tenant = ?1 AND user = ?2 AND thread_id = ?3) ORDER BY created_at, rowid",
-                (identity.tenant, identity.user, thread_id),
+                "WHERE tenant = ?1 AND user = ?2 AND thread_id = ?3) "
+                "AND kind IN (SELECT value FROM json_each(?4)) ORDER BY created_at, rowid",
+                (identity.tenant, identity.user, thread_id, json.dumps(KINDS if kinds is None else list(kinds))),
             ).fetchall()
         return [_artifact(row) for row in rows]
 

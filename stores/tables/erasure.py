@@ -421,7 +421,7 @@ class Eraser:
             for kept in self._artifacts.of_thread(owner, source.thread_id)
             if kept.text in said
             or repeats(kept.text, plan.normalised)
-            or (ids and kept.kind in ("summary", "task_state"))
+            or (ids and kept.kind in ("summary", "coverage", "task_state"))
         ]
         return Counter(
             evidence=self._transcripts.erase_messages(owner, source.thread_id, source.message_ids),

@@ -99,3 +99,14 @@ def test_an_artifact_is_erased_by_id(store: MemoryStore, ana: Identity) -> None:
 def test_an_artifact_of_another_kind_is_refused(store: MemoryStore, ana: Identity) -> None:
     with pytest.raises(UsageError, match="kind must be one of summary, "):
         store.artifacts.put(ana, cast(Any, "poem"), "Roses are red")
+
+
+def test_a_threads_artifacts_are_listed_by_kind(store: MemoryStore, ana: Identity) -> None:
+    ids = [
+        store.artifacts.put(ana, kind, f"{kind} {number}", thread_id="t1")
+        for number in range(2)
+        for kind in ("summary", "coverage", "tool_result")
+    ]
+    found = store.artifacts.of_thread(ana, "t1", kinds=("summary", "coverage"))
+    assert [each.id for each in found] == [ids[0], ids[1], ids[3], ids[4]]
+    assert store.artifacts.of_thread(ana, "t1", kinds=()) == []

@@ -13,12 +13,14 @@ from support.models import FakeModel
 
 from everthread import Identity
 from everthread.errors import AccessDenied, StoreError, UsageError
-from everthread.nodes.compact import Compact, ModelSummariser, ModelTracker, Summary, TaskState
+from everthread.nodes.compact import Compact, ModelSummariser, ModelTracker, Summary, TaskState, summaries_of
 from everthread.nodes.compact.summary import HEADINGS
 from everthread.nodes.node import Ask, runtime_for
 from everthread.nodes.state import MemoryState, visible
 from everthread.stores import MemoryStore, open_store
 from everthread.stores.identity import MemoryContext
+from everthread.stores.messages import from_messages
+from everthread.stores.record import Selection
 
 GOOD = "\n".join(f"{heading}\n- PostgreSQL 16 it is" for heading in HEADINGS)
 
@@ -85,6 +87,7 @@ def test_a_summary_and_a_task_state_take_the_place_of_the_older_messages(stage: 
         "window": {
             "cut": "u2",
             "summary": window["summary"],
+            "coverage": window["coverage"],
             "task_state": window["task_state"],
             "tracked_to": "a3",
             "covers": ["u0", "a1"],
@@ -125,6 +128,36 @@ def test_the_earlier_summary_feeds_the_next_and_covers_the_whole(stage: Stage) -
     window = stage.run(by_rules(), state)["window"]
     assert (window["cut"], window["covers"]) == ("u4", ["u0", "a3"])
     assert stage.text(window["summary"]).count("We decided on option") == 4
+
+
+def test_from_a_message_its_summaries_are_found_and_from_a_summary_its_messages(stage: Stage) -> None:
+    first = stage.after(by_rules(), {"messages": thread(4)})
+    again: MemoryState = {"messages": [*first["messages"], *thread(6, start=4)], "window": first["window"]}
+    second = stage.after(by_rules(), again)
+    older, newer = summaries_of(stage.store, stage.identity, "t1")
+    assert [older.id, newer.id] == [first["window"]["summary"], second["window"]["summary"]]
+    assert older.messages == ("u0", "a0", "u1", "a1")
+    assert newer.messages == (*older.messages, "u2", "a2", "u3", "a3")
+    assert (newer.text, newer.generator) == (stage.text(newer.id), "rules/1")
+    assert summaries_of(stage.store, stage.identity, "t1", message_id="a1") == [older, newer]
+    assert summaries_of(stage.store, stage.identity, "t1", message_id="u3") == [newer]
+    assert summaries_of(stage.store, stage.identity, "t1", message_id="u4") == []
+
+
+def test_another_users_summaries_are_refused(stage: Stage, ben: Identity) -> None:
+    stage.run(by_rules(), {"messages": thread(4)})
+    with pytest.raises(AccessDenied):
+        summaries_of(stage.store, ben, "t1")
+
+
+def test_a_summary_that_was_erased_with_a_message_stands_for_none(stage: Stage) -> None:
+    messages = thread(4)
+    stage.store.transcripts.append(stage.identity, from_messages("t1", messages, identity=stage.identity))
+    stage.run(by_rules(), {"messages": messages})
+    one = Selection(thread_id="t1", message_ids=("u0",))
+    stage.store.erase(stage.identity, one, reason="asked", with_source=True)
+    assert summaries_of(stage.store, stage.identity, "t1") == []
+    assert stage.store.artifacts.of_thread(stage.identity, "t1") == []
 
 
 def test_an_earlier_summary_that_was_erased_is_made_again_from_the_messages(stage: Stage) -> None:

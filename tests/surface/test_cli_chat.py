@@ -213,3 +213,19 @@ def test_no_turn_less_than_one_is_kept(tmp_path: Path) -> None:
     refused = run(tmp_path, "chat", "/compact 0")
     assert refused.exit_code == 2
     assert refused.stderr.startswith("error: keep_turns must be at least 1 turn")
+
+
+def test_the_summaries_of_a_conversation_and_those_of_a_message_are_shown(tmp_path: Path) -> None:
+    for number in range(3):
+        run(tmp_path, "chat", f"We decided on option {number}.")
+    none = run(tmp_path, "threads", "main", "--summaries")
+    assert none.stdout == "no summary stands for a part of it: all is shown as it was said\n"
+    run(tmp_path, "chat", "/compact 2")
+    (shown,) = run_json(tmp_path, "threads", "main", "--summaries")
+    first, last = shown["messages"][0], shown["messages"][-1]
+    assert len(shown["messages"]) == 2
+    assert run_json(tmp_path, "threads", "main", "--message", first) == [shown]
+    told = run(tmp_path, "threads", "main", "--summaries").stdout
+    assert f"by rules/1, for 2 messages: {first}, {last}" in told.replace("\n", " ")
+    assert run_json(tmp_path, "threads", "main", "--message", "elsewhere") == []
+    assert run(tmp_path, "threads", "--summaries").exit_code == 2

@@ -68,6 +68,7 @@ def test_the_public_names_are_these_and_all_can_be_imported() -> None:
             "review",
             "runtime_for",
             "sub_thread",
+            "summaries_of",
             "unarchive",
             "unmarked",
             "unverified",
