@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from everthread.errors import UsageError
 from everthread.stores.contract import MemoryStore
 from everthread.stores.embedding import Embedder
 
-__all__ = ["MEMORY_FILE", "open_store"]
+__all__ = ["MEMORY_FILE", "located", "open_store"]
 
 MEMORY_FILE = "memory.db"
 """The file of long-term memory inside a home."""
@@ -38,12 +40,29 @@ def is_postgres(url: str | Path) -> bool:
     return str(url).startswith(("postgresql://", "postgres://"))
 
 
+def located(url: str | Path) -> tuple[str, bool]:
+    """Where a store is, the same for every way to write it and without a password, and whether there is one. Nothing
+    is made. StoreError when a server cannot be reached."""
+    if is_postgres(url):
+        with _installed():
+            from everthread.stores.postgres.database import is_there, where
+        return where(str(url)), is_there(str(url))
+    file = Path(sqlite_path(url, MEMORY_FILE))
+    return str(file.resolve()), file.is_file()
+
+
 def _postgres_store(url: str, **options: Any) -> MemoryStore:
-    try:
+    with _installed():
         from everthread.stores.postgres.store import PostgresStore
+    return PostgresStore(url, **options)
+
+
+@contextmanager
+def _installed() -> Iterator[None]:
+    try:
+        yield
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; pip install 'everthread[postgres]'") from error
-    return PostgresStore(url, **options)
 
 
 def sqlite_path(url: str | Path, name: str) -> str:

@@ -554,7 +554,7 @@ class ErasureReceipt(Frozen):
     remains: tuple[str, ...] = ()
     """What may still hold it and was not in reach, each with the remedy (no saver given, backups)."""
     verified: bool
-    """True: the files were read again afterwards, and the words are not in them. Never after a dry run."""
+    """True: what the store keeps was read again afterwards, and the words are not in it. Never after a dry run."""
 
     def _repr_markdown_(self) -> str:
         return display.erasure_table(self)

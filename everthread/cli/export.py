@@ -120,13 +120,13 @@ def copy(
 ) -> None:
     """Copy a whole store into an empty one: all tenants and users, with their history and the audit log.
 
-    Run it again when it was interrupted: it goes on. Both are compared at the end. The threads' checkpoints
-    (threads.db) are not part of it; docs/moving.md says how they come along.
+    Run it again when it was interrupted: it goes on. Both are compared at the end. The threads' checkpoints are not
+    part of it; docs/moving.md says how they come along.
 
     \b
     Examples:
       everthread copy ~/.everthread sqlite:/srv/memory
-      everthread copy sqlite:./data sqlite:./copy --json
+      everthread copy sqlite:./data postgresql://memory@db.example/agents --json
     """
     from everthread.stores import open_store
     from everthread.stores.transfer import copy as copy_store
@@ -142,13 +142,13 @@ def copy(
 
 def _check_places(source: str, target: str) -> None:
     """Refuse to make a store where the source should be, and to copy one into itself."""
-    from everthread.stores.open import MEMORY_FILE, sqlite_path
+    from everthread.stores.open import located
 
-    old, new = (sqlite_path(url, MEMORY_FILE) for url in (source, target))
-    if not Path(old).is_file():
-        raise UsageError(f"there is no store at {source}: {old} does not exist")
-    if Path(old).resolve() == Path(new).resolve():
-        raise UsageError(f"{source} and {target} are the same store; name another place")
+    (old, there), (new, _) = located(source), located(target)
+    if not there:
+        raise UsageError(f"there is no store at {old}")
+    if old == new:
+        raise UsageError(f"source and target are the same store, {old}; name another place")
 
 
 def _print_copy(report: CopyReport) -> None:
@@ -157,7 +157,7 @@ def _print_copy(report: CopyReport) -> None:
         say(f"both stores have the same {total} rows already")
         return
     resumed = f", {report.resumed_at} of them by an earlier run" if report.resumed_at else ""
-    say(f"copied {total} rows{resumed}; both stores were compared, the audit chain holds")
+    say(f"copied {total} rows{resumed}; both stores were compared, the audit log is whole")
     print_table(("table", "rows"), [(table, str(count)) for table, count in report.rows.items()])
     say(f"{report.searchable} texts can be searched")
 

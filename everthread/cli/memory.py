@@ -429,6 +429,6 @@ def _print_erasure(receipt: ErasureReceipt) -> None:
             left = left.replace(f"{option}=True", f"--{option.replace('_', '-')}")
         say(f"remains: {left}")
     if receipt.verified:
-        say("the files were read again: the words are in none of them")
+        say("what the store keeps was read again: the words are nowhere in it")
     else:
-        say("the files were read again: the words are still in them, as listed above", err=True)
+        say("what the store keeps was read again: the words are still in it, as listed above", err=True)

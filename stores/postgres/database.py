@@ -19,7 +19,7 @@ from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import one
 from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WRITING, Connection, lock
 
-__all__ = ["SCHEMA", "Database", "migrations", "translated", "without_schema"]
+__all__ = ["SCHEMA", "Database", "is_there", "migrations", "translated", "where", "without_schema"]
 
 SCHEMA = "everthread"
 """The schema that holds a store when none is named."""
@@ -297,6 +297,24 @@ def without_schema(url: str) -> tuple[str, str | None]:
     schema = asked.pop("schema", None)
     # the driver reads %20 as a space, and a plus as a plus
     return parts._replace(query=urlencode(asked, quote_via=quote)).geturl(), schema
+
+
+def where(url: str) -> str:
+    """The server, database and schema that a URL means; neither user nor password."""
+    url, schema = without_schema(url)
+    with translated("the URL"):
+        told = conninfo.conninfo_to_dict(url)
+    host, port, name = (told.get(key, default) for key, default in (("host", ""), ("port", 5432), ("dbname", "")))
+    return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={schema or SCHEMA}"
+
+
+def is_there(url: str) -> bool:
+    """Whether there is a store at this URL. StoreError when the server cannot be reached."""
+    plain, schema = without_schema(url)
+    asked = f"SELECT to_regclass(quote_ident(%s) || '.{OURS}') IS NOT NULL".encode()
+    with translated(where(url)), psycopg.connect(plain) as connection:
+        ((there,),) = connection.execute(asked, (schema or SCHEMA,)).fetchall()
+    return bool(there)
 
 
 def _called(url: str, schema: str) -> str:

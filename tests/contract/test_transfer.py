@@ -95,6 +95,15 @@ def test_a_copy_goes_on_where_it_was_stopped(source: MemoryStore, target: Memory
     assert target.transfer.unfinished() is None
 
 
+def test_a_copy_that_was_stopped_in_the_log_goes_on_there(source: MemoryStore, target: MemoryStore) -> None:
+    copied = Identity(tenant="everthread", user="everthread")
+    source.transfer.note(copied, "copy", {"resumed_at": 0})
+    rows = max(n for n, row in enumerate(rows_of(source), start=1) if row.table == "audit")
+    stop_after(source, target, rows)
+    assert copy(source, target).resumed_at == rows
+    assert rows_of(target) == rows_of(source)
+
+
 def test_a_copy_of_what_has_changed_meanwhile_begins_anew(source: MemoryStore, target: MemoryStore) -> None:
     stop_after(source, target, 40)
     source.erase(ANA, Selection(thread_id="t1"), reason="asked", with_source=True)

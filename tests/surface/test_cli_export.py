@@ -236,7 +236,7 @@ def test_what_goes_with_which_source_is_said(home: Path, tmp_path: Path) -> None
 def test_a_store_is_copied_whole(home: Path, tmp_path: Path) -> None:
     result = run("copy", home, tmp_path / "copy", home=home)
     assert result.exit_code == 0, result.output
-    assert re.match(r"copied \d+ rows; both stores were compared, the audit chain holds\n", result.stdout)
+    assert re.match(r"copied \d+ rows; both stores were compared, the audit log is whole\n", result.stdout)
     assert run("list", home=tmp_path / "copy").stdout == run("list", home=home).stdout
     assert run("doctor", home=tmp_path / "copy").exit_code == 0
     assert "have the same" in run("copy", home, tmp_path / "copy", home=home).stdout
