@@ -11,7 +11,7 @@ inside the query, and what an identity may not read does not exist for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -137,9 +137,16 @@ class Transcripts(Protocol):
         `on` for the user or the thread: no transcript is kept then."""
 
     def read(
-        self, identity: Identity, thread_id: str, *, after: str | None = None, limit: int | None = None
+        self,
+        identity: Identity,
+        thread_id: str,
+        *,
+        ids: Collection[str] | None = None,
+        after: str | None = None,
+        limit: int | None = None,
     ) -> list[Evidence]:
-        """The thread's messages in order, `after` a message id; AccessDenied if the thread is another user's."""
+        """The thread's messages in order, `after` a message id, or those of these `ids` alone, however long the thread
+        is; AccessDenied if the thread is another user's."""
 
     def threads(self, identity: Identity) -> list[ThreadInfo]:
         """This user's threads, the most recent first."""

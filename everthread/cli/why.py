@@ -37,11 +37,9 @@ def why(
     with here.open_store() as store:
         record = here.known_record(store, here.identity, id)
         source = record.provenance
-        said = [
-            message
-            for message in (store.transcripts.read(here.identity, source.thread_id) if source.thread_id else [])
-            if message.message_id in source.message_ids
-        ]
+        said = (
+            store.transcripts.read(here.identity, source.thread_id, ids=source.message_ids) if source.thread_id else []
+        )
         receipts = store.receipts(here.identity, id)
         answers = store.trace(here.identity, id)
         found = _rank(store.recall(here.identity, query, limit=50, explain=True), id) if query else None

@@ -97,8 +97,7 @@ def waiting(
         found = store.records(identity, statuses=("pending",), thread_id=thread_id)
     else:
         found = [_pending(store, identity, record_id)]
-    threads: dict[str, list[Evidence]] = {}
-    return [_seen(store, identity, record, threads) for record in sorted(found, key=lambda each: each.recorded_at)]
+    return [_seen(store, identity, record) for record in sorted(found, key=lambda each: each.recorded_at)]
 
 
 def review(store: MemoryStore, identity: Identity, record_id: str, verdict: Verdict | str) -> Receipt:
@@ -294,7 +293,7 @@ def _pending(store: MemoryStore, identity: Identity, record_id: str) -> Record:
     return record
 
 
-def _seen(store: MemoryStore, identity: Identity, record: Record, threads: dict[str, list[Evidence]]) -> Waiting:
+def _seen(store: MemoryStore, identity: Identity, record: Record) -> Waiting:
     sent = [
         decision
         for receipt in store.receipts(identity, record.id)
@@ -311,7 +310,7 @@ def _seen(store: MemoryStore, identity: Identity, record: Record, threads: dict[
         record=record,
         rule=sent[-1].rule if sent else "pending",
         why=sent[-1].reason if sent else record.write_reason,
-        said=_said(store, identity, record, threads),
+        said=_said(store, identity, record),
         replaces=_in_use(store, identity, replaces),
         contradicts=_in_use(store, identity, targets["contradicts"]),
     )
@@ -322,18 +321,14 @@ def _in_use(store: MemoryStore, identity: Identity, ids: Sequence[str]) -> tuple
     return tuple(each for each in found if each.status in READABLE)
 
 
-def _said(
-    store: MemoryStore, identity: Identity, record: Record, threads: dict[str, list[Evidence]]
-) -> tuple[Evidence, ...]:
+def _said(store: MemoryStore, identity: Identity, record: Record) -> tuple[Evidence, ...]:
     """The messages that the record rests on, of every source, in the order of the sources."""
     found: list[Evidence] = []
     for source in (record.provenance, *record.confirmed_by):
         if source.thread_id is None:
             continue
-        if source.thread_id not in threads:
-            try:
-                threads[source.thread_id] = store.transcripts.read(identity, source.thread_id)
-            except AccessDenied:
-                threads[source.thread_id] = []  # a role opens nobody's conversations
-        found += [line for line in threads[source.thread_id] if line.message_id in source.message_ids]
+        try:
+            found += store.transcripts.read(identity, source.thread_id, ids=source.message_ids)
+        except AccessDenied:  # a role opens nobody's conversations
+            continue
     return tuple(line.model_copy(update={"payload": None}) for line in found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from hashlib import blake2b
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -73,8 +74,9 @@ def memory_search(query: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
 @tool
 @told
 def memory_get(ids: list[str], runtime: ToolRuntime[Any, Any]) -> ToolMessage:
-    """Read memories by id, exactly as they stand now."""
-    found = store_of(runtime).records(_reading(runtime).identity, ids=ids)
+    """Read memories by id, exactly as they stand."""
+    context = _reading(runtime)
+    found = store_of(runtime).records(context.identity, ids=ids, as_of=context.moment)
     missing = [wanted for wanted in ids if wanted not in {record.id for record in found}]
     said = f"Found {len(found)}." + (f" No such memory: {', '.join(missing)}." if missing else "")
     return _result(runtime, "memory_get", said, records=found)
@@ -91,7 +93,7 @@ def memory_save(statement: str, runtime: ToolRuntime[Any, Any]) -> ToolMessage:
         statement,
         request=last_request(runtime.state.get("messages", [])),
         thread_id=thread_of(runtime),
-        key=_key(runtime),
+        key=_key(runtime, statement),
         around=runtime.state.get("messages", []),
     )
     return _result(runtime, "memory_save", _told(receipt), receipt=receipt)
@@ -108,7 +110,7 @@ def memory_correct(id: str, statement: str, runtime: ToolRuntime[Any, Any]) -> T
         statement,
         request=last_request(runtime.state.get("messages", [])),
         thread_id=thread_of(runtime),
-        key=_key(runtime),
+        key=_key(runtime, id, statement),
         corrects=id,
         around=runtime.state.get("messages", []),
     )
@@ -166,8 +168,11 @@ def _reading(runtime: ToolRuntime[Any, Any]) -> MemoryContext:
     return context_of(runtime)
 
 
-def _key(runtime: ToolRuntime[Any, Any]) -> str:
-    return f"tool:{thread_of(runtime)}:{runtime.tool_call_id}"
+def _key(runtime: ToolRuntime[Any, Any], *said: str) -> str:
+    """The thread and the call, which has the same arguments when it runs again. Some providers number the calls of each
+    reply from 0: another call of the same id must not pass for this one."""
+    digest = blake2b("\0".join(said).encode("utf-8", "replace"), digest_size=8).hexdigest()
+    return f"tool:{thread_of(runtime)}:{runtime.tool_call_id}:{digest}"
 
 
 def _told(receipt: Receipt) -> str:

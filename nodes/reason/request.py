@@ -312,12 +312,13 @@ def _read(identity: Identity, store: MemoryStore, references: Sequence[tuple[str
 def _said(identity: Identity, store: MemoryStore, references: Sequence[tuple[str, str]]) -> list[Evidence]:
     """The messages, without those that are gone, and those of a thread that is not this user's: whether there is one
     is not told."""
-    wanted = {(thread_id, message_id) for thread_id, message_id in references}
+    threads: dict[str, list[str]] = {}
+    for thread_id, message_id in references:
+        threads.setdefault(thread_id, []).append(message_id)
     found: list[Evidence] = []
-    for thread_id in dict.fromkeys(thread_id for thread_id, _ in references):
+    for thread_id, ids in threads.items():
         try:
-            messages = store.transcripts.read(identity, thread_id)
+            found += store.transcripts.read(identity, thread_id, ids=[id for id in ids if sound(id) == id])
         except (AccessDenied, UsageError):  # another user's, or what can be no thread's name
             continue
-        found += [said for said in messages if (thread_id, said.message_id) in wanted]
     return found

@@ -414,14 +414,13 @@ class Eraser:
         """
         owner = _owner_of(identity, source)
         bury_messages(connection, owner, source.thread_id, source.message_ids, at=at)
-        ids = set(source.message_ids)
-        said = {each.text for each in self._transcripts.read(owner, source.thread_id) if each.message_id in ids}
+        said = {each.text for each in self._transcripts.read(owner, source.thread_id, ids=source.message_ids)}
         repeating = [
             kept.id
             for kept in self._artifacts.of_thread(owner, source.thread_id)
             if kept.text in said
             or repeats(kept.text, plan.normalised)
-            or (ids and kept.kind in ("summary", "coverage", "task_state"))
+            or (source.message_ids and kept.kind in ("summary", "coverage", "task_state"))
         ]
         return Counter(
             evidence=self._transcripts.erase_messages(owner, source.thread_id, source.message_ids),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from everthread.errors import AccessDenied, UsageError
@@ -43,6 +43,12 @@ ON CONFLICT (thread_id, message_id) DO NOTHING RETURNING seq
 """
 KNOWN = "SELECT message_id FROM messages WHERE thread_id = ? AND message_id IN (SELECT value FROM json_each(?))"
 READ = f"SELECT {COLUMNS} FROM messages WHERE thread_id = ? AND erased_at IS NULL AND seq > ? ORDER BY seq LIMIT ?"
+READ_THESE = f"""
+SELECT {COLUMNS} FROM messages
+WHERE thread_id = ? AND message_id IN (SELECT value FROM json_each(?)) AND erased_at IS NULL AND +seq > ?
+ORDER BY +seq LIMIT ?
+"""
+"""+ keeps SQLite from walking the whole thread in its order."""
 LOOKUP = f"""
 SELECT seq, {COLUMNS} FROM messages
 WHERE erased_at IS NULL AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))
@@ -182,9 +188,16 @@ class Transcripts:
                 )
 
     def read(
-        self, identity: Identity, thread_id: str, *, after: str | None = None, limit: int | None = None
+        self,
+        identity: Identity,
+        thread_id: str,
+        *,
+        ids: Collection[str] | None = None,
+        after: str | None = None,
+        limit: int | None = None,
     ) -> list[Evidence]:
-        """The thread's messages in the order they were appended: all, or the first `limit` after the message `after`.
+        """The thread's messages in the order they were appended: all, or the first `limit` after the message `after`;
+        with `ids` those of these alone, which an index finds.
 
         Raises AccessDenied if the thread is another user's, UsageError if it has never had a message `after`.
         """
@@ -192,7 +205,11 @@ class Transcripts:
             if not owns_thread(connection, identity, thread_id):
                 return []
             start = 0 if after is None else _number_of(connection, thread_id, after)
-            rows = connection.execute(READ, (thread_id, start, EVERY if limit is None else limit)).fetchall()
+            most = EVERY if limit is None else limit
+            if ids is None:
+                rows = connection.execute(READ, (thread_id, start, most)).fetchall()
+            else:
+                rows = connection.execute(READ_THESE, (thread_id, json.dumps(list(ids)), start, most)).fetchall()
         return [_from_row(row) for row in rows]
 
     # -------------------------------------------------------------------------------------------------------- erasure

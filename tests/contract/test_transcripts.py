@@ -269,3 +269,17 @@ def test_why_a_thread_does_not_use_memory_is_kept_until_the_user_chooses(store: 
     assert state() == [("read", "it took in a page")]
     store.transcripts.set_memory(ana, "t1", "on")
     assert state() == [("on", None)]
+
+
+def test_messages_are_read_by_their_ids_in_the_order_they_were_said(store: MemoryStore, ana: Identity) -> None:
+    ben = ana.model_copy(update={"user": "ben"})
+    messages = [said("t1", f"m{n}", f"line {n}") for n in range(5)]
+    store.transcripts.append(ana, [*messages, said("t2", "m1", "elsewhere")])
+    store.transcripts.erase_messages(ana, "t1", ["m2"])
+    read = store.transcripts.read
+    assert read(ana, "t1", ids=["m3", "m1", "m2", "m9", "m1"]) == [messages[1], messages[3]]
+    assert read(ana, "t1", ids=["m3", "m1"], after="m1") == [messages[3]]
+    assert read(ana, "t1", ids={"m3", "m1"}, limit=1) == [messages[1]]
+    assert read(ana, "t1", ids=[]) == []
+    with pytest.raises(AccessDenied):
+        read(ben, "t1", ids=["m1"])

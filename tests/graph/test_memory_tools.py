@@ -14,10 +14,11 @@ from support.records import keep, learnt, write
 
 from everthread import Evidence, Identity, MemoryContext
 from everthread.graphs import create_memory_agent
+from everthread.nodes import memory_tools
 from everthread.nodes.reason.memory_tools import SEARCH
 from everthread.nodes.state import mark_of
 from everthread.stores import MemoryStore, open_checkpointer, open_store
-from everthread.stores.record import Change, now_utc
+from everthread.stores.record import Change, Selection, now_utc
 
 Home = tuple[MemoryStore, Any]
 TEA = "mem_" + "a" * 32
@@ -87,8 +88,6 @@ def test_forgetting_twice_by_one_call_is_told_as_done_both_times(home: Home, ana
 def test_what_another_user_erased_is_not_told(home: Home, ana: Identity, ben: Identity) -> None:
     store, _ = home
     keep(store, ben, learnt("Ben's favourite tea is oolong.", "user", "ben", id=TEA))
-    from everthread.stores.record import Selection
-
     store.erase(ben, Selection(record_ids=(TEA,)), reason="asked to")
     first, _, _ = called_twice(home, ana, "Forget it.", "memory_forget", ids=[TEA])
     assert first.content.startswith("Forgotten: 0") and TEA in first.content
@@ -154,3 +153,87 @@ def test_what_was_said_is_found_by_its_words_and_kept_as_references(home: Home, 
         assert mark_of(message)["evidence"] == [["old", "m1"]] and "乌龙茶" not in str(message)
     (shown,) = [message.text for message in model.prompts[-1] if message.type == "tool"]
     assert "我最喜欢乌龙茶。" in shown and "<memory_context>" in shown
+
+
+def test_the_tools_take_what_they_are_asked_and_never_who_asks() -> None:
+    assert {tool.name: sorted(tool.args) for tool in memory_tools()} == {
+        "memory_search": ["query"],
+        "memory_get": ["ids"],
+        "memory_save": ["statement"],
+        "memory_correct": ["id", "statement"],
+        "memory_forget": ["ids"],
+        "session_search": ["query"],
+    }
+
+
+def test_an_identity_that_the_model_makes_up_opens_nothing(home: Home, ana: Identity, ben: Identity) -> None:
+    store, _ = home
+    keep(store, ben, learnt("Ben likes oolong tea best.", "user", "ben", id=TEA))
+    made_up = {"runtime": {"context": ben.model_dump(mode="json")}, "tenant": ben.tenant, "user": "ben"}
+    for message in called_twice(home, ana, "Hm?", "memory_get", ids=[TEA], **made_up)[:2]:
+        assert message.content == f"Found 0. No such memory: {TEA}."
+
+
+@pytest.mark.parametrize("name", ["memory_search", "memory_get", "session_search"])
+def test_what_is_erased_is_gone_from_the_results_of_before(home: Home, ana: Identity, name: str) -> None:
+    store, saver = home
+    keep(store, ana, learnt("Ana likes oolong tea best.", id=TEA))
+    said = Evidence(
+        thread_id="old", message_id="m1", role="user", text="I like oolong tea best.", at=now_utc(), source="user"
+    )
+    store.transcripts.append(ana, [said])
+    args: dict[str, Any] = {"ids": [TEA]} if name == "memory_get" else {"query": "Which tea is best, oolong?"}
+    call = AIMessage("", tool_calls=[{"id": "call_1", "name": name, "args": args}])
+    model = FakeModel(replies=[call, "I see.", "I do not know.", "Nor do I."])
+    agent = create_memory_agent(model, recall="on_demand").compile(checkpointer=saver, store=store)
+    agent.invoke({"messages": [HumanMessage("Hm?")]}, at("a"), context=ana)
+
+    def shown() -> bool:
+        return any("oolong" in message.text for message in model.prompts[-1] if message.type == "tool")
+
+    assert shown()
+    store.erase(ana, Selection(record_ids=(TEA,)), reason="asked to")
+    store.transcripts.erase_messages(ana, "old", ["m1"])
+    agent.invoke({"messages": [HumanMessage("And now?")]}, at("a"), context=ana)
+    assert not shown()
+    old = next(each for each in agent.get_state_history(at("a")) if each.next == ("reason",))
+    agent.invoke(None, old.config, context=ana)
+    assert not shown()
+
+
+def test_calls_of_one_id_that_say_something_else_are_not_the_same_call(home: Home, ana: Identity) -> None:
+    """Some providers number the calls of each reply from 0."""
+    store, saver = home
+    replies: list[Any] = []
+    for statement in ("The user's favourite tea is oolong.", "The user's favourite cake is stollen."):
+        replies += [
+            AIMessage("", tool_calls=[{"id": "call_0", "name": "memory_save", "args": {"statement": statement}}]),
+            "Kept.",
+        ]
+    agent = create_memory_agent(FakeModel(replies=replies)).compile(checkpointer=saver, store=store)
+    for asked in ("Remember that my favourite tea is oolong.", "Remember that my favourite cake is stollen."):
+        state = agent.invoke({"messages": [HumanMessage(asked)]}, at("a"), context=ana)
+    results = [message for message in state["messages"] if message.type == "tool"]
+    receipts = [store.receipt(ana, mark_of(result)["receipt"]) for result in results]
+    kept = [receipt and store.record(ana, str(receipt.decisions[0].record_id)) for receipt in receipts]
+    assert [record and record.statement for record in kept] == [
+        "The user's favourite tea is oolong.",
+        "The user's favourite cake is stollen.",
+    ]
+
+
+def test_what_is_read_by_id_is_as_it_stood_in_a_run_of_then(home: Home, ana: Identity) -> None:
+    store, saver = home
+    (tea,) = keep(store, ana, learnt("Ana likes oolong tea best.", id=TEA))
+    new = tea.model_copy(update={"statement": "Ana likes sencha best."})
+    write(store, ana, Change(action="revise", record=new, target=TEA, expected=1, rule="r", reason="it changed"))
+    shown = []
+    for as_of in (tea.recorded_at, None):
+        call = AIMessage("", tool_calls=[{"id": "call_1", "name": "memory_get", "args": {"ids": [TEA]}}])
+        model = FakeModel(replies=[call, "I see."])
+        agent = create_memory_agent(model, recall="on_demand").compile(checkpointer=saver, store=store)
+        context = MemoryContext(identity=ana, as_of=as_of)
+        state = agent.invoke({"messages": [HumanMessage("Hm?")]}, at(f"as of {as_of}"), context=context)
+        text = model.prompts[-1][-1].text
+        shown.append((mark_of(state["messages"][2])["records"], "oolong" in text, "sencha" in text))
+    assert shown == [([[TEA, 1]], True, False), ([[TEA, 2]], False, True)]

@@ -16,6 +16,7 @@ from everthread.errors import StoreError
 from everthread.stores import SqliteStore
 from everthread.stores.sqlite.aio import AsyncSqliteStore
 from everthread.stores.sqlite.database import Database
+from everthread.stores.tables.transcripts import READ_THESE
 
 HERON = TableEmbeddings({"the blue heron": [0.123456, 0.654321]})
 
@@ -102,3 +103,9 @@ def test_what_embeds_the_items_can_be_asked_for(file: Path) -> None:
         assert store.embeddings is HERON
     with SqliteStore(file) as store:
         assert store.embeddings is None
+
+
+def test_messages_are_read_by_their_ids_through_an_index_however_long_the_thread_is(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "memory.db", embedder="none") as store, store._database.read() as connection:
+        plan = [step[3] for step in connection.execute(f"EXPLAIN QUERY PLAN {READ_THESE}", ("t", '["m1"]', 0, -1))]
+    assert "SEARCH messages USING INDEX sqlite_autoindex_messages_1 (thread_id=? AND message_id=?)" in plan
