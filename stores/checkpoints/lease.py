@@ -21,7 +21,7 @@ from uuid import uuid4
 
 import psutil
 
-from everthread.errors import Conflict, StoreError
+from everthread.errors import Conflict, StoreError, UsageError
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS leases (
@@ -133,6 +133,13 @@ class Leasing(Protocol):
 
     def close(self) -> None:
         """Give every thread back."""
+
+
+def checked_seconds(lease_seconds: float) -> float:
+    """`lease_seconds`, when a lease can last so long; UsageError otherwise."""
+    if not 0 < lease_seconds <= 86_400:
+        raise UsageError(f"lease_seconds={lease_seconds} is no time for a lease; write more than 0, at most a day")
+    return lease_seconds
 
 
 class Leases:

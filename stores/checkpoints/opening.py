@@ -27,14 +27,15 @@ def open_checkpointer(
     `EncryptedSerializer`.
 
     Of a file: with `synchronous="NORMAL"` a killed process loses nothing and a power cut at most the last checkpoints;
-    `"FULL"` loses nothing and waits for the disk at every step. `lease_seconds`: how long a process that hangs keeps
-    its threads. Of a server: `pool_size` connections at most, and one more that holds the threads of running graphs.
+    `"FULL"` loses nothing and waits for the disk at every step. Of a server: `pool_size` connections at most, and one
+    more that holds the threads of running graphs. `lease_seconds`: how long a process that hangs keeps its threads.
 
-    Raises UsageError for an address that is none and for another program's file, StoreError when the file is corrupt,
-    locked, read-only or cannot be made, or the server cannot be reached or refuses.
+    Raises UsageError for a `lease_seconds` that is no time, for an address that is none and for another program's file,
+    StoreError when the file is corrupt, locked, read-only or cannot be made, or the server cannot be reached or
+    refuses.
     """
     if is_postgres(url):
         from everthread.stores.checkpoints.postgres import PostgresSaver
 
-        return PostgresSaver(url, pool_size=pool_size, serde=serde)
+        return PostgresSaver(url, pool_size=pool_size, lease_seconds=lease_seconds, serde=serde)
     return SqliteSaver(path_of(url), synchronous=synchronous, lease_seconds=lease_seconds, serde=serde)

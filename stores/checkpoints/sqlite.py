@@ -43,6 +43,7 @@ class SqliteSaver(Saver, stock.SqliteSaver):
         serde: SerializerProtocol | None = None,
     ) -> None:
         self.path = path
+        lease.checked_seconds(lease_seconds)
         super().__init__(
             connect(path, synchronous=synchronous, busy_timeout=busy_timeout), serde=serde or CompactSerializer()
         )

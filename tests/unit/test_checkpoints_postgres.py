@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -304,6 +309,67 @@ def test_a_run_whose_connection_was_lost_writes_nothing_more(saver: PostgresSave
                 saver.put_writes(loaded.config, [("messages", [HumanMessage("stale")])], "task")
     graph.invoke(say("two"), on("t"))
     assert said(graph, "t") == ["one", "re: one", "two", "re: two"]
+
+
+HANG = """
+import os, signal, sys
+from everthread.errors import Conflict
+from everthread.stores import open_checkpointer
+from langchain_core.messages import HumanMessage
+
+with open_checkpointer(sys.argv[1], lease_seconds=0.5) as saver, saver.turn("t"):
+    loaded = saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
+    print("holds", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    try:
+        saver.put_writes(loaded.config, [("messages", [HumanMessage("stale")])], "task")
+    except Conflict as error:
+        print(error.thread_id, flush=True)
+"""
+
+
+def test_a_process_that_hangs_loses_its_threads_and_writes_nothing_more(
+    saver: PostgresSaver, postgres: Postgres
+) -> None:
+    graph = echo_graph().compile(checkpointer=saver)
+    graph.invoke(say("one"), on("t"))
+    hanging = subprocess.Popen([sys.executable, "-c", HANG, postgres.url], stdout=subprocess.PIPE, text=True)
+    assert hanging.stdout is not None
+    assert hanging.stdout.readline() == "holds\n"
+    os.waitid(os.P_PID, hanging.pid, os.WSTOPPED)
+    graph.invoke(say("two"), on("t"))  # waits until the server has ended the other's session
+    hanging.send_signal(signal.SIGCONT)
+    assert hanging.communicate()[0] == "t\n"
+    assert said(graph, "t") == ["one", "re: one", "two", "re: two"]
+
+
+def test_a_process_that_works_for_longer_than_a_lease_keeps_its_threads(postgres: Postgres) -> None:
+    with open_checkpointer(postgres.url, lease_seconds=0.3) as saver:
+        with saver.turn("t"):
+            with pytest.raises(Conflict, match="busy"), saver.turn("t", timeout=1.0):
+                pass
+            loaded = saver.get_tuple(on("t"))
+            assert loaded is None
+        heart = "everthread-leases"
+        wait_until(lambda: all(thread.name != heart for thread in threading.enumerate()))
+        with saver.turn("t"):
+            pass
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_lease_lasts_some_time(postgres: Postgres, tmp_path: Path, kind: str, seconds: float) -> None:
+    url = f"sqlite:{tmp_path}" if kind == "sqlite" else postgres.url
+    with pytest.raises(UsageError, match="is no time for a lease"):
+        open_checkpointer(url, lease_seconds=seconds)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if holds():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never came to that")
 
 
 def test_connections_that_were_cut_while_idle_are_replaced(saver: PostgresSaver, postgres: Postgres) -> None:

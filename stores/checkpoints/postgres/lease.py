@@ -1,8 +1,9 @@
 """One run of a thread at a time: a session's advisory lock on each thread that a run of this process holds.
 
-The server knows when a session ends: a killed owner's threads are free at once, and no heart has to beat. The session
-is a connection of its own. Where it is lost, so are its locks, and another run may go on: each run that held a thread
-by it gets a Conflict when it next writes.
+The server knows when a session ends: a killed owner's threads are free at once. Of a process that hangs it hears
+nothing for longer than `seconds`, since no heart beats there, and ends its session. The session is a connection of its
+own. Where it is lost, so are its locks, and another run may go on: each run that held a thread by it gets a Conflict
+when it next writes.
 
 Within one session a lock can be taken twice, so who holds what in this process is noted here as well.
 """
@@ -18,7 +19,7 @@ import psycopg
 from everthread.errors import UsageError
 from everthread.stores.checkpoints.lease import Holder
 from everthread.stores.checkpoints.postgres.keys import number_of
-from everthread.stores.checkpoints.postgres.server import is_alive, translated
+from everthread.stores.checkpoints.postgres.server import end_when_idle, is_alive, translated
 
 __all__ = ["Leases"]
 
@@ -36,9 +37,7 @@ class Held(NamedTuple):
 
 
 class Leases:
-    """The threads that this process holds on one server."""
-
-    seconds = float("inf")
+    """The threads that this process holds on one server, and the heart that keeps its session."""
 
     def __init__(
         self,
@@ -47,13 +46,19 @@ class Leases:
         place: str,
         schema: str,
         retire: Callable[[str], None],
+        seconds: float,
     ) -> None:
-        """`retire(thread_id)`: let those who have loaded a thread no longer write."""
+        """`retire(thread_id)`: let those who have loaded a thread no longer write. `seconds`: how long a process that
+        hangs keeps its threads."""
+        self.seconds = seconds
         self._connection, self._connect = connection, connect
         self._place, self._schema, self._retire = place, schema, retire
         self._held: dict[str, Held] = {}
         self._lock = threading.Lock()
-        self._closed = False
+        self._closed = threading.Event()
+        self._heart: threading.Thread | None = None
+        self._kept: Connection | None = None
+        """The connection that ends when no heart beats."""
 
     def holder(self, thread_id: str) -> Holder | None:
         """None: only an attempt can tell."""
@@ -62,7 +67,7 @@ class Leases:
     def take(self, thread_id: str, token: str, wanting: Holder | None) -> bool:
         """Take the thread if no run holds it."""
         with self._lock, translated(self._place):
-            if self._closed:
+            if self._closed.is_set():
                 raise UsageError(f"{self._place} is closed; open the checkpointer again")
             held = self._held.get(thread_id)
             if held and self._is_held(held):
@@ -74,6 +79,7 @@ class Leases:
             if not (row and row[0]):
                 return False
             self._held[thread_id] = Held(token, self._connection)
+            self._keep()
         if held:  # its run lost it, and does not know yet
             self._retire(thread_id)
         return True
@@ -95,10 +101,37 @@ class Leases:
 
     def close(self) -> None:
         """Give every thread back."""
+        self._closed.set()
         with self._lock:
-            self._closed = True
             self._held.clear()
             self._connection.close()
+            heart = self._heart
+        if heart is not None:
+            heart.join()
+
+    def _keep(self) -> None:
+        if self._kept is not self._connection:
+            end_when_idle(self._connection, self.seconds)
+            self._kept = self._connection
+        if self._heart is None:
+            self._heart = threading.Thread(target=self._beat, name="everthread-leases", daemon=True)
+            self._heart.start()
+
+    def _beat(self) -> None:
+        while not self._closed.wait(self.seconds / 3):
+            with self._lock:
+                if self._closed.is_set():
+                    return
+                idle = not self._held
+                try:
+                    if is_alive(self._connection):
+                        # nothing is held: the session may be as quiet as it likes
+                        end_when_idle(self._connection, 0 if idle else self.seconds)
+                except psycopg.Error:
+                    self._connection.close()  # the next writer of each run that held a thread by it is told
+                if idle:
+                    self._heart = self._kept = None
+                    return
 
     def _is_held(self, held: Held) -> bool:
         return held.by is self._connection and is_alive(held.by)

@@ -15,6 +15,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from psycopg_pool import ConnectionPool
 
 from everthread.errors import UsageError
+from everthread.stores.checkpoints.lease import checked_seconds
 from everthread.stores.checkpoints.postgres.keys import number_of
 from everthread.stores.checkpoints.postgres.lease import Leases
 from everthread.stores.checkpoints.postgres.rows import Rows, threads_and_torn
@@ -54,8 +55,10 @@ class PostgresSaver(Saver, stock.PostgresSaver):
         *,
         pool_size: int = 10,
         pool_timeout: float = 30.0,
+        lease_seconds: float = 10.0,
         serde: SerializerProtocol | None = None,
     ) -> None:
+        checked_seconds(lease_seconds)
         if pool_size < 1:
             raise UsageError(f"pool_size={pool_size} is too few; write 1 or more")
         parts = parts_of(url)
@@ -83,7 +86,7 @@ class PostgresSaver(Saver, stock.PostgresSaver):
         # a thread does not keep the run that holds it from saving.
         self._open(
             place,
-            Leases(connection, lambda: connect(parts), place, self._schema, self._retire),
+            Leases(connection, lambda: connect(parts), place, self._schema, self._retire, lease_seconds),
             ThreadPoolExecutor(pool_size, thread_name_prefix="everthread-threads"),
             ThreadPoolExecutor(1, thread_name_prefix="everthread-leases"),
         )

@@ -18,7 +18,17 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from everthread.errors import StoreError, UsageError
 from everthread.stores.checkpoints.postgres.keys import number_of
 
-__all__ = ["TABLES", "address_of", "connect", "is_alive", "parts_of", "schema_of", "set_up", "translated"]
+__all__ = [
+    "TABLES",
+    "address_of",
+    "connect",
+    "end_when_idle",
+    "is_alive",
+    "parts_of",
+    "schema_of",
+    "set_up",
+    "translated",
+]
 
 TABLES = "checkpoints, checkpoint_blobs, checkpoint_writes, checkpoint_writers"
 
@@ -127,6 +137,12 @@ def is_alive(connection: Connection) -> bool:
     except psycopg.OperationalError:
         return False
     return connection.pgconn.status == ConnStatus.OK
+
+
+def end_when_idle(connection: Connection, seconds: float) -> None:
+    """Let the server end this session, and give back its locks, when nothing came from it for so long; never, with 0.
+    A server before version 14 cannot."""
+    connection.execute(_CONFIGURE, (str(int(seconds * 1_000)), "idle_session_timeout"))
 
 
 def schema_of(connection: Connection) -> str:
