@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from everthread.stores.identity import Identity
 
@@ -54,12 +55,17 @@ def run(console: Console, steps: Sequence[Step] | None = None) -> None:
     console.print(f"\n[bold green]All {len(steps)} steps were shown and checked.[/bold green]")
 
 
+def _folding(name: str) -> Column:
+    """A column for what is said: Chinese has no blanks to break at, and would be cut off."""
+    return Column(name, overflow="fold")
+
+
 def states_a_preference(home: Path, console: Console) -> None:
     """Thread "planning": ana states a preference, a decision and, in Chinese, a fact."""
     _talk(console, "ana", _elsewhere(home, ANA, "planning", PREFERENCE, DECISION, CHINESE))
     with _store(home) as store:
         records = store.records(ANA)
-        table = Table("kept", "type", "owner", "authority", "written because")
+        table = Table(_folding("kept"), "type", "owner", "authority", "written because")
         for record in reversed(records):
             table.add_row(
                 record.statement, record.content_type, str(record.scope), record.authority, record.write_reason
@@ -108,7 +114,7 @@ def corrects_with_history(home: Path, console: Console) -> None:
         new = _one(store, "CockroachDB")
         (relation,) = [each for each in new.relations if each.kind == "supersedes"]
         history = store.history(ANA, relation.target)
-        table = Table("memory", "revision", "status", "statement", "recorded")
+        table = Table("memory", "revision", "status", _folding("statement"), "recorded")
         for record in (*history, new):
             time = f"{record.recorded_at:%H:%M:%S}"
             table.add_row(f"{record.id[:8]}…", str(record.revision), record.status, record.statement, time)
@@ -188,11 +194,13 @@ def explains_a_recall(home: Path, console: Console) -> None:
     console.print(f"question: {question}", highlight=False)
     with _store(home) as store:
         recall = store.recall(ANA, question, explain=True)
-        table = Table("", "statement", "score", "signals", "why")
+        table = Table("", "score", _folding("statement, signals and why"))
         for mark, hits in (("kept", recall.hits), ("left out", recall.dropped)):
             for hit in hits[:3]:
                 signals = ", ".join(f"{k} {v:.2f}" for k, v in hit.signals.model_dump().items() if v)
-                table.add_row(mark, hit.statement, f"{hit.score:.2f}", signals, hit.why.removeprefix("dropped: "))
+                why = hit.why.removeprefix("dropped: ")
+                said = Text(hit.statement).append(f"\n{signals}\n{why}", style="dim")
+                table.add_row(mark, f"{hit.score:.2f}", said)
         console.print(table)
         _check("short reports" in recall.hits[0].statement, "the preference should come first")
         _check(bool(recall.dropped), "the other candidates should be shown, with reasons")

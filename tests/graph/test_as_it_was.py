@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -15,7 +15,7 @@ from support.records import NOON, create, keep, learnt, write
 from everthread import Identity, MemoryContext, Record
 from everthread.graphs import create_memory_agent
 from everthread.stores import MemoryStore, open_checkpointer, open_store
-from everthread.stores.record import Change, Selection
+from everthread.stores.record import Change, Selection, Status
 
 Home = tuple[MemoryStore, Any]
 Run = Callable[..., Awaitable[Any]]
@@ -113,9 +113,14 @@ async def test_any_run_can_ask_for_memory_as_it_was(home: Home, ana: Identity, r
     assert shown(model) == {"successor", "later"}
 
 
-async def test_the_memory_tools_of_a_replay_see_memory_as_it_was(home: Home, ana: Identity, run: Run) -> None:
+@pytest.mark.parametrize("tool", ["memory_search", "memory_get"])
+async def test_the_memory_tools_of_a_replay_see_memory_as_it_was(
+    home: Home, ana: Identity, run: Run, tool: str
+) -> None:
     agent, model, old = await a_thread_that_moved_on(home, ana, run)
-    call = AIMessage("", tool_calls=[{"id": "c1", "name": "memory_search", "args": {"query": QUESTION}}])
+    every = [record.id for record in home[0].records(ana, statuses=get_args(Status))]
+    args: dict[str, Any] = {"query": QUESTION} if tool == "memory_search" else {"ids": every}
+    call = AIMessage("", tool_calls=[{"id": "c1", "name": tool, "args": args}])
     model.replies = [*model.replies, call, "done"]
     await run(agent, None, old, context=ana)
     (result,) = [message.text for message in model.prompts[-1] if message.type == "tool"]
