@@ -11,7 +11,7 @@ from support.records import learnt, said_by, write
 from everthread import Identity, Record
 from everthread.errors import AccessDenied, UsageError
 from everthread.stores import MemoryStore
-from everthread.stores.record import Change, Selection, Status
+from everthread.stores.record import Change, Selection, Status, now_utc
 
 ANY: tuple[Status, ...] = ("pending", "active", "contested", "superseded", "expired", "archived", "rejected")
 PEOPLE = [
@@ -60,13 +60,23 @@ def act(chance: Random, store: MemoryStore, identity: Identity) -> None:
 def test_the_store_stays_sound(reopen: Any, seed: int) -> None:
     chance = Random(seed)
     store: MemoryStore = reopen(embedder="none", synchronous="OFF")
-    for _ in range(300):
+    moments = []
+    for n in range(300):
+        if n % 50 == 49:
+            moments.append(now_utc())
         try:
             act(chance, store, chance.choice(PEOPLE))
         except (AccessDenied, UsageError):
             pass  # refused, and nothing is half written: what follows would show it
     assert any(store.records(identity) for identity in PEOPLE)
     assert [finding for finding in store.doctor() if not finding.ok] == []
-    before = [store.recall(identity, "thing of 7", limit=50) for identity in PEOPLE]
+    times = [None, *moments]
+    before = [store.recall(identity, "thing of 7", limit=50, as_of=at) for identity in PEOPLE for at in times]
+    for identity in PEOPLE:
+        for at in moments:
+            stood = {(record.id, record.revision, record.statement) for record in store.records(identity, as_of=at)}
+            recall = store.recall(identity, "thing", limit=500, as_of=at, explain=True)
+            found = [(hit.record_id, hit.revision, hit.statement) for hit in (*recall.hits, *recall.dropped)]
+            assert (set(found), len(found)) == (stood, len(stood)), "found then is what stood then"
     store.rebuild()
-    assert [store.recall(identity, "thing of 7", limit=50) for identity in PEOPLE] == before
+    assert [store.recall(identity, "thing of 7", limit=50, as_of=at) for identity in PEOPLE for at in times] == before
