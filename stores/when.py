@@ -13,7 +13,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["MONTHS", "Days", "days_named"]
+__all__ = ["MONTHS", "Days", "counted", "days_named", "read"]
 
 MONTHS = (
     "January February March April May June July August September October November December"  # as people ask
@@ -37,11 +37,11 @@ def days_named(text: str, today: date) -> list[Days]:
     "Four weeks ago" is a guess of whoever asks: some days on either side belong to it. "Since" ends today, "before"
     begins with the first day of all, and what "to" or "between ... and" connects is one range. Summer begins in June.
     """
-    matches = [(match, read) for pattern, read in _compiled() for match in pattern.finditer(text)]
+    matches = [(match, reader) for pattern, reader in _compiled() for match in pattern.finditer(text)]
     found: list[Named] = []
-    for match, read in sorted(matches, key=lambda it: (it[0].start(), -it[0].end()))[:MOST_NAMED]:
+    for match, reader in sorted(matches, key=lambda it: (it[0].start(), -it[0].end()))[:MOST_NAMED]:
         try:
-            found += [Named(*match.span(), days) for days in read(match, Calendar(today))]
+            found += [Named(*match.span(), days) for days in reader(match, Calendar(today))]
         except (ValueError, OverflowError):  # 31 February, or before the year 1: names no day
             continue
     return [named.days for named in _connected(text, found, today)]
@@ -50,21 +50,28 @@ def days_named(text: str, today: date) -> list[Days]:
 # ----------------------------------------------------------------------------------------------- what the library reads
 
 
+def read(phrase: str, base: datetime, *, ahead: bool = False) -> tuple[datetime, str]:
+    """The time that an English phrase names when it is said at `base`, in its time zone, and how long that is: day,
+    week, month or year. What has no year or week is the newest that is not to come, or with `ahead` the next.
+    ValueError when it names none."""
+    from dateparser.date import DateDataParser  # 0.1 s, that only texts about a time are to pay
+
+    settings = {"RELATIVE_BASE": base.replace(tzinfo=None), "PREFER_DATES_FROM": "future" if ahead else "past"}
+    found = DateDataParser(languages=["en"], settings=settings).get_date_data(phrase)
+    if found.date_obj is None or found.period is None:
+        raise ValueError(f"{phrase!r} names no time")
+    return found.date_obj.replace(tzinfo=base.tzinfo), found.period
+
+
 class Calendar(NamedTuple):
     """Reads English phrases as they are meant on a day; what has no year is the newest that is not to come."""
 
     today: date
 
     def moment(self, phrase: str) -> tuple[date, str]:
-        """A day of the time that a phrase names, and how long that time is (day, week, month or year); ValueError when
-        it names none."""
-        from dateparser.date import DateDataParser  # 0.1 s, that only questions about a time are to pay
-
-        settings = {"RELATIVE_BASE": datetime.combine(self.today, time()), "PREFER_DATES_FROM": "past"}
-        read = DateDataParser(languages=["en"], settings=settings).get_date_data(phrase)
-        if read.date_obj is None or read.period is None:
-            raise ValueError(f"{phrase!r} names no day")
-        return read.date_obj.date(), read.period
+        """A day of the time that a phrase names, and how long that time is, as `read` says it."""
+        found, period = read(phrase, datetime.combine(self.today, time()))
+        return found.date(), period
 
     def whole(self, phrase: str) -> Days:
         """The whole time that a phrase names; a week begins on Monday."""
@@ -118,7 +125,7 @@ def _english(said: str) -> str:
     return _WORDS.get(said.lower(), said.lower())
 
 
-def _count(said: str) -> str:
+def counted(said: str) -> str:
     """What the library reads as a number: 二十三 is 23, "a few" are 3; its own words stay."""
     tens, ten, ones = said.partition("十")
     return str(_COUNTS.get(tens, 1) * 10 + _COUNTS.get(ones, 0)) if ten else str(_COUNTS.get(said.lower(), said))
@@ -127,13 +134,13 @@ def _count(said: str) -> str:
 def _ago(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
     """Four weeks ago; 三天前."""
     unit = _english(match["unit"])
-    middle, _ = calendar.moment(f"{_count(match['n'])} {unit} ago")
+    middle, _ = calendar.moment(f"{counted(match['n'])} {unit} ago")
     yield Days(middle - timedelta(SLACK[unit]), middle + timedelta(SLACK[unit]))
 
 
 def _lately(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
     """The last three months; 最近两周."""
-    start, _ = calendar.moment(f"{_count(match['n'])} {_english(match['unit'])} ago")
+    start, _ = calendar.moment(f"{counted(match['n'])} {_english(match['unit'])} ago")
     yield Days(start, calendar.today)
 
 
@@ -184,7 +191,7 @@ def _chinese(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
     if said.get("year"):
         year = calendar.today.year - _YEARS_BACK[said["year"]] if said["year"] in _YEARS_BACK else int(said["year"][:4])
     if month := said.get("month"):
-        yield calendar.in_year(year, int(_count(month)), said["day"] and _count(said["day"]))
+        yield calendar.in_year(year, int(counted(month)), said["day"] and counted(said["day"]))
     elif said.get("season"):
         yield _season(calendar, _english(said["season"]), year)
     elif said.get("feast"):
@@ -308,4 +315,4 @@ _PATTERNS: list[tuple[str, Reader]] = [
 
 @lru_cache(maxsize=1)
 def _compiled() -> list[tuple[re.Pattern[str], Reader]]:
-    return [(re.compile(pattern, re.IGNORECASE), read) for pattern, read in _PATTERNS]
+    return [(re.compile(pattern, re.IGNORECASE), reader) for pattern, reader in _PATTERNS]

@@ -90,6 +90,8 @@ def test_a_reminder_becomes_prospective() -> None:
         ("本月十五号晚上8点", AT.replace(day=15, hour=20)),
         ("下月31日", None),
         ("每周五下午3点", None),
+        ("3月4日下午3点", AT.replace(hour=15)),
+        ("2月29日", AT.replace(year=2028, month=2, day=29, hour=9)),
         ("2月31日", None),
         ("改天", None),
     ],

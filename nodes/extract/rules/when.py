@@ -6,6 +6,8 @@ import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from everthread.stores.when import MONTHS, counted, read
+
 __all__ = ["Due", "due"]
 
 MORNING = 9
@@ -22,33 +24,8 @@ class Due(NamedTuple):
 
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTHS = "january february march april may june july august september october november december".split()
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "half an": 0.5}
-_NUMBERS_ZH = {
-    "一": 1,
-    "二": 2,
-    "两": 2,
-    "三": 3,
-    "四": 4,
-    "五": 5,
-    "六": 6,
-    "七": 7,
-    "八": 8,
-    "九": 9,
-    "十": 10,
-    "半": 0.5,
-}
-_UNITS = {
-    "minute": 1,
-    "hour": 60,
-    "day": 1440,
-    "week": 10080,
-    "分钟": 1,
-    "小时": 60,
-    "天": 1440,
-    "周": 10080,
-    "个星期": 10080,
-}
+_NEAR = {"today": "today", "tonight": "today", "tomorrow": "tomorrow", "after": "in 2 days"}
+_UNITS = {"分钟": "minutes", "小时": "hours", "天": "days", "周": "weeks", "星期": "weeks"}
 
 _AFTER = re.compile(
     r"\bin (?P<n>\d+|half an|an?|one|two|three|four|five|six) (?P<unit>minute|hour|day|week)s?\b", re.IGNORECASE
@@ -57,7 +34,7 @@ _AFTER_ZH = re.compile(r"(?P<n>\d+|[一二两三四五六七八九十半])个?(?
 _DAY = re.compile(
     rf"\b(?:(?P<tonight>tonight)|(?P<today>today)|(?P<after>the day after tomorrow)|(?P<tomorrow>tomorrow)"
     rf"|(?:on |this |next )?(?P<weekday>{'|'.join(_DAYS)})"
-    rf"|(?:on )?(?:the )?(?P<month>{'|'.join(_MONTHS)}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"|(?:on )?(?:the )?(?P<month>{'|'.join(MONTHS)}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
     rf"|(?:on )?(?P<iso>\d{{4}}-\d{{2}}-\d{{2}}))\b(?: (?P<part>morning|afternoon|evening))?",
     re.IGNORECASE,
 )
@@ -106,56 +83,50 @@ def due(text: str, said_at: datetime) -> Due | None:
 def _due(text: str, said_at: datetime) -> Due | None:
     after = _AFTER.search(text) or _AFTER_ZH.search(text)
     if after:
-        return Due(said_at + timedelta(minutes=_minutes(after)), _without(text, after))
+        moment, _ = read(_later(after), said_at, ahead=True)
+        return Due(moment, _without(text, after))
     chinese = bool(re.search(r"[\u4e00-\u9fff]", text))
     day = (_DAY_ZH if chinese else _DAY).search(text)
     if day is None or _EACH.search(text[: day.start()]):
         return None
     rest = _without(text, day)
     clock = (_CLOCK_ZH if chinese else _CLOCK).search(rest)
-    moment = _midnight(day, said_at, chinese=chinese) + _time_of_day(day, clock, chinese=chinese)
+    moment = _midnight(day, said_at) + _time_of_day(day, clock, chinese=chinese)
     return Due(moment, _without(rest, clock) if clock else rest)
 
 
-def _minutes(match: re.Match[str]) -> float:
-    count, unit = match["n"].lower(), match["unit"].lower()
-    number = float(count) if count.isdigit() else _NUMBERS.get(count) or _NUMBERS_ZH[count]
-    return number * _UNITS.get(unit, 10080)
+def _later(match: re.Match[str]) -> str:
+    """In two hours, in half an hour; 两小时后."""
+    count, unit = match["n"].lower(), _UNITS.get(match["unit"], match["unit"])
+    if count in ("half an", "半"):
+        return "in 30 minutes" if unit.startswith("hour") else "in 12 hours"
+    return f"in {counted(count)} {unit}"
 
 
 def _without(text: str, match: re.Match[str]) -> str:
     return re.sub(r"\s{2,}", " ", text[: match.start()] + " " + text[match.end() :]).strip(" ,，。.")
 
 
-def _midnight(day: re.Match[str], said_at: datetime, *, chinese: bool) -> datetime:
+def _midnight(day: re.Match[str], said_at: datetime) -> datetime:
+    """The day that is meant; Chinese is put into English words."""
     start = said_at.replace(hour=0, minute=0, second=0, microsecond=0)
-    found = {name: value for name, value in day.groupdict().items() if value}
-    if "today" in found or "tonight" in found:
-        return start
-    if "tomorrow" in found:
-        return start + timedelta(days=1)
-    if "after" in found:
-        return start + timedelta(days=2)
-    if "weekday" in found:
-        wanted = (
-            "一二三四五六日".index(found["weekday"].replace("天", "日"))
-            if chinese
-            else _DAYS.index(found["weekday"].lower())
-        )
-        ahead = (wanted - start.weekday() - 1) % 7 + 1
-        if "next" in found and start.weekday() + ahead < 7:
-            ahead += 7  # 下周五 said on a Monday is not this week's
-        return start + timedelta(days=ahead)
-    if "which" in found:
-        first = start.replace(day=1)
-        first = (first + timedelta(days=31)).replace(day=1) if found["which"].startswith("下") else first
-        return first.replace(day=int(found["date"]) if found["date"].isdigit() else _spelled(found["date"]))
-    if "iso" in found:
-        year, month, date = map(int, found["iso"].split("-"))
-        return start.replace(year=year, month=month, day=date)
-    month = int(found["month"]) if chinese else _MONTHS.index(found["month"].lower()) + 1
-    named = start.replace(year=int(found.get("year", start.year)), month=month, day=int(found["day"]))
-    return named.replace(year=named.year + 1) if named < start and "year" not in found else named
+    said = {name: value for name, value in day.groupdict().items() if value}
+    if weekday := said.get("weekday"):
+        n = "一二三四五六日".find(weekday.replace("天", "日"))
+        found, _ = read(weekday if n < 0 else _DAYS[n], start, ahead=True)
+        # 下周五 said on a Monday is not this week's
+        return found + timedelta(7 * ("next" in said and found - start < timedelta(7 - start.weekday())))
+    if near := [phrase for name, phrase in _NEAR.items() if name in said]:
+        return read(near[0], start, ahead=True)[0]
+    if which := said.get("which"):
+        month = start.replace(day=1) + timedelta(31 * which.startswith("下"))
+        phrase = f"{counted(said['date'])} {MONTHS[month.month - 1]} {month.year}"
+    elif name := said.get("month"):
+        phrase = f"{said['day']} {MONTHS[int(name) - 1] if name.isdigit() else name} {said.get('year', '')}"
+    else:
+        phrase = said["iso"]
+    just_before = start - timedelta(microseconds=1)  # so that the day of the message itself is still ahead
+    return read(phrase.strip(), just_before, ahead=True)[0]
 
 
 def _time_of_day(day: re.Match[str], clock: re.Match[str] | None, *, chinese: bool) -> timedelta:
@@ -165,7 +136,7 @@ def _time_of_day(day: re.Match[str], clock: re.Match[str] | None, *, chinese: bo
         return timedelta(hours=19 if evening else _PARTS.get((named.get("part") or "").lower(), MORNING))
     if not chinese and clock["noon"]:
         return timedelta(hours=12)
-    hour = int(clock["hour"]) if clock["hour"].isdigit() else _spelled(clock["hour"])
+    hour = int(counted(clock["hour"]))
     minute = 30 if clock["minute"] == "半" else int(clock["minute"] or 0)
     half = (clock["half"] or "").lower()
     if hour < 12 and (half.startswith("p") or half in ("下午", "傍晚", "晚上") or evening):
@@ -173,10 +144,3 @@ def _time_of_day(day: re.Match[str], clock: re.Match[str] | None, *, chinese: bo
     if hour > 23 or minute > 59:
         raise ValueError(f"{hour}:{minute} is no time")
     return timedelta(hours=hour, minutes=minute)
-
-
-def _spelled(text: str) -> int:
-    tens, _, ones = text.rpartition("十") if "十" in text else ("", "", text)
-    if "十" not in text:
-        return int(_NUMBERS_ZH[text])
-    return int(_NUMBERS_ZH.get(tens, 1) * 10 + (_NUMBERS_ZH[ones] if ones else 0))
