@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, ToolMessage
-from langgraph.channels import DeltaChannel
 from langgraph.graph.message import _messages_delta_reducer
 from typing_extensions import TypedDict
 
 from everthread.nodes.eviction import pointed
+from everthread.nodes.thread import ThreadChannel
 
 __all__ = [
     "MARK",
@@ -28,6 +28,7 @@ __all__ = [
     "is_marked",
     "last_request",
     "mark_of",
+    "place_of",
     "visible",
     "with_receipt",
 ]
@@ -99,7 +100,7 @@ class Channels(TypedDict, total=False):
 class MemoryState(Channels, total=False):
     """The state schema of our graphs, and the one to derive a host's from."""
 
-    messages: Annotated[list[AnyMessage], DeltaChannel(_messages_delta_reducer, snapshot_frequency=50)]
+    messages: Annotated[list[AnyMessage], ThreadChannel(_messages_delta_reducer, snapshot_frequency=50)]
     """The raw thread: everything said, nothing ever removed."""
 
 
@@ -131,12 +132,20 @@ def visible(state: MemoryState) -> list[AnyMessage]:
     it."""
     messages, window = state.get("messages", []), state.get("window", {})
     cut, shrunk = window.get("cut"), window.get("shrunk", {})
-    start = next((n for n, message in enumerate(messages) if message.id == cut), 0) if cut else 0
+    start = place_of(messages, cut) or 0
     start = min([start, *_calls_of_unread(messages)]) if start else 0
     return [
         pointed(message, shrunk[message.id]) if message.id in shrunk and isinstance(message, ToolMessage) else message
         for message in messages[start:]
     ]
+
+
+def place_of(messages: Sequence[AnyMessage], message_id: str | None) -> int | None:
+    """Position of a message; None when it is not there. Looked for from the end: what a window or an extraction reached
+    is near it, however long the thread is."""
+    if not message_id:
+        return None
+    return next((n for n in range(len(messages) - 1, -1, -1) if messages[n].id == message_id), None)
 
 
 def _calls_of_unread(messages: Sequence[AnyMessage]) -> Iterator[int]:

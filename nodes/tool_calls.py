@@ -58,7 +58,8 @@ def _answers(messages: Sequence[BaseMessage]) -> Answers:
     answers: Answers = {}
     for position, message in enumerate(messages):
         if isinstance(message, AIMessage):
-            called_at |= {call_id: position for call in message.tool_calls if (call_id := call["id"])}
+            if message.tool_calls:
+                called_at |= {call_id: position for call in message.tool_calls if (call_id := call["id"])}
         elif isinstance(message, ToolMessage) and message.tool_call_id in called_at:
             place = called_at[message.tool_call_id], message.tool_call_id
             if place not in answers or _is_interruption(answers[place]):

@@ -148,7 +148,7 @@ def unread(messages: Sequence[BaseMessage]) -> set[str]:
 
 def _read_up_to(messages: Sequence[BaseMessage]) -> int:
     """Position of the last message that the model wrote: it has read what stands before it. -1 when there is none."""
-    return max((index for index, message in enumerate(messages) if isinstance(message, AIMessage)), default=-1)
+    return next((n for n in range(len(messages) - 1, -1, -1) if isinstance(messages[n], AIMessage)), -1)
 
 
 def _needs(messages: Sequence[BaseMessage]) -> list[int]:

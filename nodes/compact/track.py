@@ -14,7 +14,7 @@ from everthread.errors import ModelReplyError, UsageError
 from everthread.nodes.compact.asking import given_by
 from everthread.nodes.compact.task_state import RuleTracker, TaskState, Tracker
 from everthread.nodes.node import Ask, Node, Steps, announce, identity_of, store_of, thread_of
-from everthread.nodes.state import MARK, MemoryState, MemoryUpdate, Window, is_marked
+from everthread.nodes.state import MARK, MemoryState, MemoryUpdate, Window, is_marked, place_of
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity
 
@@ -63,9 +63,10 @@ def untracked(state: MemoryState) -> Sequence[AnyMessage]:
     if not window.get("task_state"):
         return messages
     if seen := window.get("tracked_to"):
-        return messages[next((n + 1 for n, message in enumerate(messages) if message.id == seen), 0) :]
-    cut = window.get("cut")  # taken by a version that only took it together with a summary
-    return messages[next((n for n, message in enumerate(messages) if message.id == cut), 0) :]
+        place = place_of(messages, seen)
+        return messages[0 if place is None else place + 1 :]
+    # taken by a version that only took it together with a summary
+    return messages[place_of(messages, window.get("cut")) or 0 :]
 
 
 def tracked(state: MemoryState, runtime: Runtime[Any], tracker: Tracker) -> Generator[Ask, Any, Window]:

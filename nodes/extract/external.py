@@ -12,7 +12,7 @@ from langgraph.runtime import Runtime
 
 from everthread.nodes.extract.pipeline import begin
 from everthread.nodes.node import announce, context_of, identity_of, store_of, thread_of
-from everthread.nodes.state import is_marked
+from everthread.nodes.state import is_marked, place_of
 from everthread.stores.messages import from_messages
 from everthread.stores.record import Evidence
 
@@ -69,9 +69,9 @@ def save_refused(request: ToolCallRequest, trusted_tools: frozenset[str]) -> Too
     if call["name"] not in WRITING:
         return None
     known = state if isinstance(state, dict) else {"messages": getattr(state, "messages", state)}
-    said, flushed = known.get("messages", []), known.get("flushed_to")
-    seen = next((n + 1 for n, message in enumerate(said) if flushed and message.id == flushed), 0)
-    new = [message for message in said[seen:] if not is_marked(message)]
+    said = known.get("messages", [])
+    seen = place_of(said, known.get("flushed_to"))
+    new = [message for message in said[0 if seen is None else seen + 1 :] if not is_marked(message)]
     line = external_in(from_messages("turn", new, identity=identity_of(request.runtime)), trusted_tools)
     if line is None:
         return None

@@ -17,7 +17,7 @@ from everthread.nodes.extract.later import When, is_late, learn_later
 from everthread.nodes.extract.pipeline import begin, learn, silenced
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
-from everthread.nodes.state import MemoryState, is_marked, with_receipt
+from everthread.nodes.state import MemoryState, is_marked, place_of, with_receipt
 from everthread.stores.record import now_utc
 
 __all__ = ["Extract", "new_window", "said_before", "waiting"]
@@ -141,7 +141,5 @@ def new_window(state: Any) -> Any:
 
 
 def _start(state: MemoryState) -> int:
-    flushed = state.get("flushed_to")
-    if flushed is None:
-        return 0
-    return next((n + 1 for n, message in enumerate(state.get("messages", [])) if message.id == flushed), 0)
+    place = place_of(state.get("messages", []), state.get("flushed_to"))
+    return 0 if place is None else place + 1

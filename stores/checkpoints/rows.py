@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -42,6 +43,7 @@ from everthread.stores.checkpoints.layout import (
     Value,
     is_small,
 )
+from everthread.stores.checkpoints.recent import Recent
 
 _SCHEMA = (
     """
@@ -214,9 +216,10 @@ def set_up(connection: sqlite3.Connection) -> None:
 class Rows(ThreadRows):
     """A thread's rows, in the transaction of `cursor`, through `serde`."""
 
-    def __init__(self, cursor: sqlite3.Cursor, serde: SerializerProtocol) -> None:
+    def __init__(self, cursor: sqlite3.Cursor, serde: SerializerProtocol, recent: Recent | None = None) -> None:
         self.cursor = cursor
         self.serde = serde
+        self.recent = recent or Recent()
 
     # ---------------------------------------------------------------- checkpoints
 
@@ -278,7 +281,8 @@ class Rows(ThreadRows):
 
     def _keep_parts(self, thread_id: str, items: list[Any], before: Sequence[int]) -> list[int]:
         """Store what is new of `items`, beside the blobs of the snapshot before it; returns the numbers of all."""
-        stored = [self._blob(thread_id, number) for number in before]
+        decode = partial(self.loads, thread_id)
+        stored = [self.recent.look((thread_id, each), *self._blob(thread_id, each), decode) for each in before]
         return [
             before[position] if position is not None else self._keep(thread_id, *self.serde.dumps_typed(part))
             for position, part in parts.divided(items, stored)
@@ -414,14 +418,18 @@ class Rows(ThreadRows):
         """The values of these channels, each decoded anew."""
         found = {}
         for channel, place in named.items():
-            values = [self._blob(thread_id, number) for number in parts.places(place)]
-            found[channel] = parts.joined(values) if isinstance(place, list) else values[0]
+            if isinstance(place, list):
+                decode = partial(self.loads, thread_id)
+                values = [self.recent.read((thread_id, each), *self._blob(thread_id, each), decode) for each in place]
+                found[channel] = parts.joined(values)
+            else:
+                found[channel] = self.loads(thread_id, *self._blob(thread_id, place))
         return found
 
-    def _blob(self, thread_id: str, number: int) -> Any:
+    def _blob(self, thread_id: str, number: int) -> tuple[str, Any]:
         place = (self._base(thread_id) + number,)
         row = self.cursor.execute("SELECT type, value FROM blobs WHERE id = ?", place).fetchone()
-        return self.loads(thread_id, *(row or (ELSEWHERE, number)))
+        return row or (ELSEWHERE, number)
 
     def loads(self, thread_id: str, kind: str, stored: Any) -> Any:
         """The object that a row holds; StoreError when what it leads to is gone."""

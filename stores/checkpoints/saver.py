@@ -34,6 +34,7 @@ from langgraph.checkpoint.base import (
 from everthread.errors import Conflict, UsageError
 from everthread.stores.checkpoints import erasing, fence, lease
 from everthread.stores.checkpoints.layout import COUNTERS, Key, Place, ThreadRows
+from everthread.stores.checkpoints.recent import Recent
 from everthread.stores.checkpoints.retention import drop_runs, keep_latest, last_steps
 from everthread.stores.contract import Finding
 from everthread.stores.threads import below
@@ -59,7 +60,7 @@ class Saver(BaseCheckpointSaver[str]):
     def _open(self, place: str, leases: lease.Leasing, worker: ThreadPoolExecutor, leasing: ThreadPoolExecutor) -> None:
         """`worker` does what asyncio asks for; `leasing`, of one thread, its leases, each after the other."""
         self.place, self._leases, self._worker, self._leasing = place, leases, worker, leasing
-        self._closed = threading.Event()
+        self._closed, self._recent = threading.Event(), Recent()
 
     @abstractmethod
     def _rows(self, *writing: str) -> AbstractContextManager[ThreadRows]:
@@ -99,6 +100,7 @@ class Saver(BaseCheckpointSaver[str]):
         self._closed.set()
         for each in (self._leasing, self._worker):
             each.shutdown()
+        self._recent.forget()
         self._shut()
 
     def __enter__(self) -> Self:
@@ -271,6 +273,7 @@ class Saver(BaseCheckpointSaver[str]):
             changed = erasing.rewrite(found, thread_id, message_ids, words, KEPT_OF_CONFIG)
             # A run that is still under way, without a lease, must not write the words back.
             found.retire(thread_id, uuid4().hex)
+        self._recent.forget()
         self._scrub()
         return changed
 
@@ -298,6 +301,7 @@ class Saver(BaseCheckpointSaver[str]):
     def _delete_thread(self, thread_id: str) -> None:
         with self._rows(thread_id) as found:
             found.delete(thread_id)
+        self._recent.forget()
         self._after_delete()
 
     # ---------------------------------------------------------------- retention
@@ -327,6 +331,7 @@ class Saver(BaseCheckpointSaver[str]):
     def _prune(self, thread_id: str) -> None:
         with self._rows(thread_id) as found:
             keep_latest(found, thread_id)
+        self._recent.forget()
 
     def retain(
         self,
@@ -422,6 +427,7 @@ class Saver(BaseCheckpointSaver[str]):
     def _delete_for_runs(self, thread_id: str, run_ids: set[str]) -> None:
         with self._rows(thread_id) as found:
             drop_runs(found, thread_id, run_ids)
+        self._recent.forget()
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread's whole history. Raises UsageError when there is none, or when the target has one."""

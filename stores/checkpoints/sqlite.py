@@ -99,7 +99,7 @@ class SqliteSaver(Saver, stock.SqliteSaver):
     def _rows(self, *writing: str) -> Iterator[Rows]:
         """The file's rows in a transaction, as `cursor`: SQLite has one writer at a time."""
         with self.cursor(transaction=bool(writing)) as cursor:
-            yield Rows(cursor, self.serde)
+            yield Rows(cursor, self.serde, self._recent)
 
     def doctor(self) -> builtins.list[Finding]:
         """Look at the file's integrity, and whether every thread has its values; changes nothing."""

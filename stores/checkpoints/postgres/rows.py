@@ -31,6 +31,7 @@ from everthread.errors import StoreError
 from everthread.stores.checkpoints import parts
 from everthread.stores.checkpoints.fence import Last
 from everthread.stores.checkpoints.layout import BLOBS, SMALL, Kept, Key, Link, Place, ThreadRows, Value, is_small
+from everthread.stores.checkpoints.recent import Recent
 
 __all__ = ["Rows", "threads_and_torn"]
 
@@ -216,9 +217,12 @@ _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 class Rows(ThreadRows):
     """A thread's rows, in the transaction and the pipeline that `connection` is in, through `serde`."""
 
-    def __init__(self, connection: psycopg.Connection[Any], serde: SerializerProtocol) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], serde: SerializerProtocol, recent: Recent | None = None
+    ) -> None:
         self.connection = connection
         self.serde = serde
+        self.recent = recent or Recent()
         self._parents: dict[Key, psycopg.Cursor[Any]] = {}
 
     def ask(self, statement: str, values: Any = ()) -> list[Any]:
@@ -323,7 +327,8 @@ class Rows(ThreadRows):
             _NEAREST,
             {"thread": key.thread_id, "namespace": key.namespace, "from": key.checkpoint_id, "channel": channel},
         )
-        return [(version, self.serde.loads_typed((kind, stored))) for version, kind, stored in rows]
+        at = (*key[:2], channel)
+        return [(name, self.recent.look((*at, name), kind, stored, self._loads)) for name, kind, stored in rows]
 
     def _named(self, key: Key) -> dict[str, Any]:
         """The versions of a checkpoint's values that are rows of their own; {} for what a stock saver wrote."""
@@ -353,10 +358,13 @@ class Rows(ThreadRows):
     def _tuple(self, row: Sequence[Any]) -> CheckpointTuple:
         thread_id, namespace, checkpoint_id, parent_id, _, metadata, _, blobs, writes = row
         checkpoint = self._unpack(row)
-        held: dict[str, list[Any]] = {}
+        held: dict[str, list[tuple[str, bytes]]] = {}
         for channel, kind, each in blobs:
-            held.setdefault(channel.decode(), []).append(self.serde.loads_typed((kind.decode(), each)))
-        values = {name: _whole(thread_id, place, held.get(name, [])) for name, place in checkpoint.pop(BLOBS).items()}
+            held.setdefault(channel.decode(), []).append((kind.decode(), each))
+        values = {
+            name: self._whole((thread_id, namespace, name), place, held.get(name, []))
+            for name, place in checkpoint.pop(BLOBS).items()
+        }
         checkpoint["channel_values"] = {**checkpoint["channel_values"], **values}
         place = {"thread_id": thread_id, "checkpoint_ns": namespace}
         return CheckpointTuple(
@@ -397,7 +405,7 @@ class Rows(ThreadRows):
         writes: dict[tuple[str, str], list[PendingWrite]] = {}
         for each, channel, task_id, kind, stored in noted.fetchall():
             writes.setdefault((channel, each), []).append((task_id, channel, self.serde.loads_typed((kind, stored))))
-        seeds = {channel: self._seed(key.thread_id, channel, *seed.fetchall()[0]) for channel, seed in sought.items()}
+        seeds = {channel: self._seed((*key[:2], channel), *seed.fetchall()[0]) for channel, seed in sought.items()}
         return {
             channel: cast(
                 DeltaChannelHistory,
@@ -418,16 +426,32 @@ class Rows(ThreadRows):
             parent, missing = steps.pop(each)
             yield each, missing
 
-    def _seed(self, thread_id: str, channel: str, small: Any, inline: Any, named: Any, stored: Sequence[Any]) -> Any:
+    def _seed(self, at: tuple[str, str, str], small: Any, inline: Any, named: Any, blobs: Sequence[Any]) -> Any:
         """The value of a channel that a checkpoint holds, from a row of `_SEED`."""
-        values = [self.serde.loads_typed((kind.decode(), each)) for kind, each in stored]
+        thread_id, _, channel = at
+        stored = [(kind.decode(), each) for kind, each in blobs]
         if named is None:
-            return values[0] if values else inline
+            return self.serde.loads_typed(stored[0]) if stored else inline
         if channel in named:
-            return _whole(thread_id, named[channel], values)
+            return self._whole(at, named[channel], stored)
         if small is None or channel not in small["held"]:
             raise _lacking(thread_id)
         return self.serde.loads_typed((small["type"], b64decode(small["value"])))[channel]
+
+    def _whole(self, at: tuple[str, str, str], named: Any, stored: Sequence[tuple[str, bytes]]) -> Any:
+        """The value of a channel that a checkpoint names, of what was found of it."""
+        if len(parts.places(named)) != len(stored):
+            raise _lacking(at[0])
+        if not isinstance(named, list):
+            return self.serde.loads_typed(stored[0])
+        read = [
+            self.recent.read((*at, version), kind, each, self._loads)
+            for version, (kind, each) in zip(named, stored, strict=True)
+        ]
+        return parts.joined(read)
+
+    def _loads(self, kind: str, stored: bytes) -> Any:
+        return self.serde.loads_typed((kind, stored))
 
     # ---------------------------------------------------------------- the fence
 
@@ -568,13 +592,6 @@ def _json(value: Mapping[str, Any]) -> str:
 
 def _last(rows: Sequence[Any]) -> Last:
     return Last(*rows[0]) if rows else Last()
-
-
-def _whole(thread_id: str, named: Any, values: Sequence[Any]) -> Any:
-    """The value that a checkpoint names, of what was found of it."""
-    if len(parts.places(named)) != len(values):
-        raise _lacking(thread_id)
-    return parts.joined(values) if isinstance(named, list) else values[0]
 
 
 def _lacking(thread_id: str) -> StoreError:

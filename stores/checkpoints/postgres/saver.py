@@ -106,7 +106,7 @@ class PostgresSaver(Saver, stock.PostgresSaver):
         with translated(self.place, self._password), self.pool.connection() as connection:
             try:
                 with connection.pipeline():
-                    found = Rows(connection, self.serde)
+                    found = Rows(connection, self.serde, self._recent)
                     # Said plainly, since `transaction()` would wait for the server at either end.
                     found.tell(_WRITE if writing else _READ)
                     for thread_id in sorted(set(writing)):
