@@ -44,9 +44,10 @@ FENCE = ("<memory_context>", "</memory_context>")
 CONTESTED = "CONTESTED: compare the dates, and ask the user before acting on it"
 RESIDENT = "how to answer, whatever the topic"
 """Said of what stands in every request, so that nobody takes it for what was found."""
-_OURS = re.compile(
-    r"<(?=\s*/?\s*(?:memory_context|project_instructions|thread_summary|task_state|notice)\b)", re.IGNORECASE
-)
+_OURS = re.compile(r"/? ?(?:memory_context|project_instructions|thread_summary|task_state|notice)\b", re.IGNORECASE)
+_BEGINS = "<＜‹〈⟨❮❰˂ᐸ﹤⧼⦑≺⋖≮《⟪«≪"
+_MAY_BE_OURS = re.compile(rf"[{_BEGINS}](?=([^{_BEGINS}]{{4,60}}))")
+"""A bracket, or what looks like one, and what stands in it."""
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _LIKE_A_TAG = re.compile(
     r"[＜‹〈⟨❮❰˂ᐸ﹤⧼⦑≺⋖≮](?=\s*[/／⁄∕!|｜]*\s*[A-Za-zＡ-Ｚａ-ｚͰ-ӿ])"
@@ -211,8 +212,12 @@ def fenced(tag: str, text: str) -> str:
 
 
 def without_our_tags(text: str) -> str:
-    """The text with its lines; what would open or close one of our tags in it cannot."""
-    return _OURS.sub("&lt;", text)
+    """The text with its lines; what would open or close one of our tags in it, or looks as if it did, cannot."""
+    return _MAY_BE_OURS.sub(_escaped_if_ours, _UNSEEN.sub("", text))
+
+
+def _escaped_if_ours(found: re.Match[str]) -> str:
+    return "&lt;" if _OURS.match(_as_read(found[1]).lstrip("⁄∕ ")) else found[0]
 
 
 def _source(record: Record) -> str:

@@ -44,7 +44,9 @@ HomeOption = Annotated[
 ]
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="URL", help="Store and threads: sqlite:DIR, or postgresql://...", rich_help_panel=_PANEL),
+    typer.Option(
+        "--store", metavar="URL", help="Store and threads: sqlite:DIR, or postgresql://...", rich_help_panel=_PANEL
+    ),
 ]
 TenantOption = Annotated[
     str, typer.Option("--tenant", metavar="ID", help="Customer or installation.", rich_help_panel=_PANEL)

@@ -195,15 +195,15 @@ class Retrieve(Node):
         unique = unrepeated([*hits, *profile, *self._tasks(store, context, thread_id)], in_view)
         worthy = trusted(unique.kept, self.trust)
         best = first(worthy.kept, self.limit)
+        whole = counterparts(best.kept, records)
         # what is observed now says nothing about what was known then
-        sound = verified(best.kept, identity, self.verifier if moment is None else None)
-        whole = counterparts(sound.kept, records)
-        found = [each for each in whole if each.source != "profile"]
+        sound = verified(whole, identity, self.verifier if moment is None else None)
+        found = [each for each in sound.kept if each.source != "profile"]
         searched = pack(found, self.budget_tokens, self.budget_characters)
         by_key = {each.id: each for each in profile}
         # what the search found too, and had no room for, has its place in the profile
         crowded = [by_key[left.candidate.id] for left in searched.left_out if left.candidate.id in by_key]
-        resident = pack([*(each for each in whole if each.source == "profile"), *crowded], self.profile_tokens)
+        resident = pack([*(each for each in sound.kept if each.source == "profile"), *crowded], self.profile_tokens)
         left_out = [left for left in searched.left_out if left.candidate.id not in by_key]
         left_out = [left for stage in (unique, worthy, best, sound) for left in stage.left_out] + left_out
         kept = [*searched.kept, *resident.kept]

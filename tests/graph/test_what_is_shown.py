@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from support.models import FakeModel
 from support.records import create, keep, learnt, write
 
-from everthread import Evidence, Identity, MemoryContext
+from everthread import Evidence, Identity, MemoryContext, Record
 from everthread.errors import UsageError
 from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
 from everthread.nodes import Reason, Retrieve, runtime_for
@@ -181,6 +181,29 @@ def test_both_sides_of_a_contest_are_shown_though_one_alone_was_found(home: Home
     lines = shown(model).split("\n")
     assert [line.split("(memory ")[1].rstrip(")") for line in lines] == [one, other]
     assert [CONTESTED in line for line in lines] == [True, True]
+
+
+@pytest.mark.parametrize("refuted", ["MySQL", "PostgreSQL"])
+def test_of_a_contest_both_sides_are_looked_at_and_what_is_refuted_is_not_shown(
+    home: Home, ana: Identity, refuted: str
+) -> None:
+    store, _ = home
+    sides = [learnt(f"The billing database is {name}.", verify_before_use=True) for name in ("MySQL", "PostgreSQL")]
+    write(store, ana, create(sides[0]))
+    write(
+        store,
+        ana,
+        Change(action="contest", record=sides[1], target=sides[0].id, expected=1, rule="undecided", reason="r"),
+    )
+    seen: list[str] = []
+
+    def observe(identity: Identity, record: Record) -> bool:
+        seen.append(record.id)
+        return refuted not in record.statement
+
+    found = recalled(store, ana, "billing database MySQL", Retrieve(limit=1, verifier=observe))
+    assert sorted(seen) == sorted(record.id for record in sides)
+    assert [each["id"] for each in found] == [record.id for record in sides if refuted not in record.statement]
 
 
 def test_a_guess_below_the_threshold_is_not_shown_and_the_stream_says_why(home: Home, ana: Identity) -> None:
