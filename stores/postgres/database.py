@@ -31,10 +31,14 @@ WHERE current_setting('idle_in_transaction_session_timeout') = '0'
 """
 """A client that is stopped or cut off in the middle of a transaction holds up its tenant for no longer than this."""
 HELD_UP = """
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%s::xid)
+SELECT (
+    SELECT count(*) FROM pg_stat_activity
+    WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
+        AND age(backend_xmin) > age(%(now)s::xid)
+) + (SELECT count(*) FROM pg_replication_slots WHERE age(xmin) > age(%(now)s::xid))
 """
-"""Sessions that still see the state before a transaction."""
+"""Sessions that still see the state before a transaction: of this database, and of replicas that say what they read
+(`hot_standby_feedback`), which are of none."""
 
 
 class Database:
@@ -252,9 +256,11 @@ class Database:
             ((now,),) = raw.execute("SELECT pg_current_xact_id()::xid::text").fetchall()
             tables = [sql.Identifier(table) for table in Connection(raw).tables()]
             raw.execute(sql.SQL("VACUUM {}").format(sql.SQL(", ").join(tables)))
-            ((sessions,),) = raw.execute(HELD_UP, (now,)).fetchall()
+            ((sessions,),) = raw.execute(HELD_UP, {"now": now}).fetchall()
         if sessions:
-            raise StoreError(f"{sessions} sessions still see the state before; end their transactions")
+            raise StoreError(
+                f"{sessions} sessions, here or on replicas, still see the state before; end their transactions"
+            )
 
     def files(self) -> list[Path]:
         """None: they are the server's."""
