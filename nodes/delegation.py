@@ -11,7 +11,7 @@ comes back as conclusion, evidence and artifacts, by reference; the whole of it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
 from hashlib import sha256
 from typing import Any, NamedTuple, ParamSpec, TypeVar
@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER, CONFIG_KEY_SCRATCHPAD
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Interrupt, StateSnapshot
+from langgraph.types import Command, Interrupt, StateSnapshot, interrupt
 
 from everthread.errors import ModelReplyError, UsageError
 from everthread.nodes.eviction import EVICTED, is_evicted
@@ -88,14 +89,28 @@ def delegate(
     again after a crash, a brief that was answered is not run again, and one that was begun goes on from its last
     checkpoint. Compiled with `checkpointer=False` the graph keeps no thread: each run is new and ends with its call.
 
-    Raises UsageError for a label without a checkpointer, and when the run waits for a person's answer: add such a
-    graph as a node of the parent's, where LangGraph hands the question on. ModelReplyError when it ends without an
-    answer.
+    Its `interrupt()` becomes one of the step that delegates: the parent's run ends with the question, and
+    `Command(resume=...)` there gives the answer to the sub-agent, which goes on. Of several questions at once each is
+    asked in its turn. After a crash at the moment at which an answer was handed on it is asked for again, rather than
+    given to another question.
+
+    Raises UsageError for a label without a checkpointer, and when the run waits for a person's answer and there is no
+    run to ask it, or no thread to go on in. ModelReplyError when it ends without an answer.
     """
     run = _Run.of(graph, brief, runtime, agent, label, memory)
     before = apart(run.look) if graph.checkpointer else None
-    state = run.answered(before)
-    return run.report(apart(run.go, before) if state is None else state)
+    questions = _Questions(run, runtime)
+    questions.pass_over(questions.count())
+    state, pending = run.answered(before), run.pending(before)
+    if state is None and not pending:
+        state = apart(run.go, before)
+        pending = run.pending_in(state)
+    while pending:
+        answer = questions.ask(pending[0])
+        questions.note()
+        state = apart(run.resume, pending[0], answer)
+        pending = run.pending_in(state)
+    return run.report(state or {})
 
 
 async def adelegate(
@@ -110,8 +125,18 @@ async def adelegate(
     """`delegate` for asyncio."""
     run = await aside(_Run.of, graph, brief, runtime, agent, label, memory)
     before = await aapart(run.alook()) if graph.checkpointer else None
-    state = run.answered(before)
-    return run.report(await aapart(run.ago(before)) if state is None else state)
+    questions = _Questions(run, runtime)
+    questions.pass_over(await aside(questions.count))
+    state, pending = run.answered(before), run.pending(before)
+    if state is None and not pending:
+        state = await aapart(run.ago(before))
+        pending = run.pending_in(state)
+    while pending:
+        answer = questions.ask(pending[0])
+        await aside(questions.note)
+        state = await aapart(run.aresume(pending[0], answer))
+        pending = run.pending_in(state)
+    return run.report(state or {})
 
 
 def delegate_later(brief: str, runtime: RunRuntime, agent: str, label: str | None = None) -> Task:
@@ -150,7 +175,7 @@ def agent_jobs(store: MemoryStore, graph: Graph, agent: str) -> Handlers:
         run = _Run(graph, HumanMessage(task.text, id=f"brief-{task.id}", name="supervisor"), config, context)
         try:
             before = run.look() if graph.checkpointer else None
-            state = run.answered(before)
+            state = {"__interrupt__": waits} if (waits := run.pending(before)) else run.answered(before)
             report = run.report(run.go(before) if state is None else state)
         except Exception as error:  # whatever the graph raises: the task must say so in the end
             if isinstance(error, UsageError) or job.attempts >= LAST_ATTEMPT:
@@ -185,12 +210,18 @@ class _Run(NamedTuple):
         return cls(graph, said, config, as_agent(runtime, agent, memory=memory))
 
     def answered(self, before: StateSnapshot | None) -> Mapping[str, Any] | None:
-        """The state in which this brief was answered already; None when there is something to run. UsageError when it
-        waits for a person."""
-        if before is None or not self._is_begun(before):
+        """The state in which this brief was answered already; None when there is something to run, or to ask."""
+        if before is None or not self._is_begun(before) or before.tasks:
             return None
-        self._check(before.interrupts)
-        return None if before.tasks else before.values
+        return before.values
+
+    def pending(self, before: StateSnapshot | None) -> tuple[Interrupt, ...]:
+        """What this brief waits for a person to answer, always in the same order."""
+        return _in_order(before.interrupts) if before is not None and self._is_begun(before) else ()
+
+    def pending_in(self, state: Mapping[str, Any]) -> tuple[Interrupt, ...]:
+        """The same, as a run ended; none where the graph keeps no thread in which it could go on."""
+        return _in_order(state.get("__interrupt__", ())) if self.graph.checkpointer else ()
 
     def look(self) -> StateSnapshot:
         return self.graph.get_state(self.config)
@@ -206,6 +237,16 @@ class _Run(NamedTuple):
         state: dict[str, Any] = await self.graph.ainvoke(self._given(before), self.config, context=self.context)
         return state
 
+    def resume(self, question: Interrupt, answer: Any) -> dict[str, Any]:
+        given: Any = Command(resume={question.id: answer})
+        state: dict[str, Any] = self.graph.invoke(given, self.config, context=self.context)
+        return state
+
+    async def aresume(self, question: Interrupt, answer: Any) -> dict[str, Any]:
+        given: Any = Command(resume={question.id: answer})
+        state: dict[str, Any] = await self.graph.ainvoke(given, self.config, context=self.context)
+        return state
+
     def report(self, state: Mapping[str, Any]) -> Report:
         """What came of it; UsageError when it waits for a person, ModelReplyError when there is no answer."""
         self._check(state.get("__interrupt__", ()))
@@ -215,9 +256,9 @@ class _Run(NamedTuple):
         begun = next((n for n, message in enumerate(messages) if message.id == self.brief.id), 0)
         last = messages[-1] if messages else None
         if not isinstance(last, AIMessage) or not last.text.strip():
-            raise ModelReplyError(f"a sub-agent ended without an answer, in thread {self._thread}; ask it again")
+            raise ModelReplyError(f"a sub-agent ended without an answer, in thread {self.thread_id}; ask it again")
         results = [message for message in messages[begun:] if isinstance(message, ToolMessage)][-SHOWN:]
-        places = [f"{self._thread}#{each.id}" for each in results if each.status != "error"]
+        places = [f"{self.thread_id}#{each.id}" for each in results if each.status != "error"]
         return Report(
             conclusion=last.text,
             evidence=(
@@ -230,7 +271,7 @@ class _Run(NamedTuple):
         )
 
     @property
-    def _thread(self) -> str:
+    def thread_id(self) -> str:
         return str(self.config["configurable"]["thread_id"])
 
     def _is_begun(self, before: StateSnapshot) -> bool:
@@ -242,10 +283,62 @@ class _Run(NamedTuple):
 
     def _check(self, interrupts: Sequence[Interrupt]) -> None:
         if interrupts:
-            raise UsageError(
-                f"the sub-agent in thread {self._thread} waits for a person's answer; resume that thread, or add the "
-                "graph as a node of the parent's, where LangGraph hands the question on"
-            )
+            raise self.nobody_to_ask()
+
+    def nobody_to_ask(self) -> UsageError:
+        """The error for a question that nobody can hand on."""
+        return UsageError(
+            f"the sub-agent in thread {self.thread_id} waits for a person's answer; resume that thread, or delegate "
+            "within a run of a graph with a checkpointer, to a graph with one, where the question is handed on"
+        )
+
+
+class _Questions:
+    """What a sub-agent asks a person, handed on as interrupts of the step that delegates.
+
+    LangGraph runs that step again for each answer, from its beginning, and gives its interrupts the answers in their
+    order. So those of questions that were answered are passed over first, as many as were handed on to the sub-agent:
+    noted before each is, so that no answer ever meets another question."""
+
+    def __init__(self, run: _Run, runtime: RunRuntime) -> None:
+        self._run, self._kept = run, store_of(runtime).artifacts
+        self._identity = identity_of(runtime)
+        self._answered = 0
+
+    def count(self) -> int:
+        """How many answers this brief was given."""
+        if not self._run.graph.checkpointer:
+            return 0
+        notes = self._kept.of_thread(self._identity, self._run.thread_id, kinds=("answered",))
+        return sum(note.text.startswith(f"{self._run.brief.id} ") for note in notes)
+
+    def pass_over(self, answered: int) -> None:
+        """Take the answers that were given before, so that the next is the next question's."""
+        for number in range(answered):
+            self._interrupt(f"question {number + 1} of the sub-agent in thread {self._run.thread_id}, answered before")
+        self._answered = answered
+
+    def ask(self, question: Interrupt) -> Any:
+        """A person's answer; ends the parent's run with the question until there is one."""
+        schema = getattr(question, "response_schema", None)
+        return self._interrupt(question.value, **({"response_schema": schema} if schema else {}))
+
+    def note(self) -> None:
+        """Note that an answer is about to be handed on."""
+        self._answered += 1
+        text = f"{self._run.brief.id} {self._answered}"
+        self._kept.put(self._identity, "answered", text, thread_id=self._run.thread_id)
+
+    def _interrupt(self, value: Any, **options: Any) -> Any:
+        around = (var_child_runnable_config.get() or {}).get("configurable", {})
+        if CONFIG_KEY_SCRATCHPAD not in around or not around.get(CONFIG_KEY_CHECKPOINTER):
+            raise self._run.nobody_to_ask()
+        return interrupt(value, **options)
+
+
+def _in_order(interrupts: Iterable[Interrupt]) -> tuple[Interrupt, ...]:
+    """A run and its thread name them in different orders, and an answer must meet the question that was asked."""
+    return tuple(sorted(interrupts, key=lambda each: each.id))
 
 
 def apart(function: Callable[Given, Result], *args: Given.args, **options: Given.kwargs) -> Result:

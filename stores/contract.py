@@ -58,8 +58,9 @@ READABLE: tuple[Status, ...] = ("active", "contested")
 """The statuses that recall and `current` see."""
 
 
-ArtifactKind = Literal["summary", "coverage", "task_state", "instructions", "tool_result", "original"]
-"""What a kept text is: of a summary, `coverage` says which messages it stands for."""
+ArtifactKind = Literal["summary", "coverage", "task_state", "instructions", "tool_result", "original", "answered"]
+"""What a kept text is. `coverage` says which messages a summary stands for, `answered` that a sub-agent was given a
+person's answer, and not which."""
 
 
 class Artifact(Frozen):
