@@ -6,9 +6,10 @@ replays an old one; and it runs after the input was written.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, nullcontext
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
@@ -98,9 +99,11 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
         with entry.hold():
             config = unmirrored(config, entry.given)
             options["context"] = entry.context_at(entry.moment())
+            parts = cast(Generator[Any, None, None], super().stream(input, config, **options))
             try:
-                for part in super().stream(input, config, **options):
-                    yield shown.of(part) if shown else part
+                with contextlib.closing(parts):  # before the thread is given back, as below
+                    for part in parts:
+                        yield shown.of(part) if shown else part
                 yield from shown.end() if shown else ()
             except Conflict as error:
                 if named := entry.overtaken(error, input):

@@ -46,7 +46,9 @@ RESIDENT = "how to answer, whatever the topic"
 """Said of what stands in every request, so that nobody takes it for what was found."""
 _OURS = re.compile(r"/? ?(?:memory_context|project_instructions|thread_summary|task_state|notice)\b", re.IGNORECASE)
 _BEGINS = "<＜‹〈⟨❮❰˂ᐸ﹤⧼⦑≺⋖≮《⟪«≪"
-_MAY_BE_OURS = re.compile(rf"[{_BEGINS}](?=([^{_BEGINS}]{{4,60}}))")
+_MAY_BE_OURS = re.compile(
+    rf"[{_BEGINS}](?=[\s/／⁄∕]*[mnptMNPTｍｎｐｔＭＮＰＴ\u0370-\u04ff])(?=([^{_BEGINS}]{{4,60}}))"
+)
 """A bracket, or what looks like one, and what stands in it."""
 _ESCAPED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _LIKE_A_TAG = re.compile(
