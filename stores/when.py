@@ -56,7 +56,11 @@ def read(phrase: str, base: datetime, *, ahead: bool = False) -> tuple[datetime,
     ValueError when it names none."""
     from dateparser.date import DateDataParser  # 0.1 s, that only texts about a time are to pay
 
-    settings = {"RELATIVE_BASE": base.replace(tzinfo=None), "PREFER_DATES_FROM": "future" if ahead else "past"}
+    settings = {
+        "RELATIVE_BASE": base.replace(tzinfo=None),
+        "PREFER_DATES_FROM": "future" if ahead else "past",
+        "TIMEZONE": "UTC",  # what zone the machine is in makes no difference
+    }
     found = DateDataParser(languages=["en"], settings=settings).get_date_data(phrase)
     if found.date_obj is None or found.period is None:
         raise ValueError(f"{phrase!r} names no time")
@@ -117,7 +121,7 @@ _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 _YEARS_BACK = {"今年": 0, "去年": 1, "前年": 2}
 _FEASTS = {"christmas": (12, 25), "圣诞": (12, 25), "元旦": (1, 1), "五一": (5, 1), "国庆": (10, 1)}
-_BEFORE_A_MONTH = "in last since of during early mid late before until".split()
+_BEFORE_A_MONTH = "in since of during early mid late before until".split()
 _BEFORE_A_YEAR = "in since of during before until from to between and".split()
 
 
@@ -167,10 +171,10 @@ def _month(match: re.Match[str], calendar: Calendar) -> Iterator[Days]:
     month, day, year = match["month"], match["before"] or match["after"], match["year"]
     lead = _lead(match.string, match.start())
     inside = month[0].isupper() and lead  # not where a sentence begins
-    if month.lower() in ("may", "march") and not (day or year or inside or lead in _BEFORE_A_MONTH):
+    if month.lower() in ("may", "march") and not (day or year or match["last"] or inside or lead in _BEFORE_A_MONTH):
         return
     number = [name.lower() for name in MONTHS].index(month.lower()) + 1
-    if year is None and lead == "last" and number == calendar.today.month:
+    if year is None and match["last"] and number == calendar.today.month:
         year = str(calendar.today.year - 1)
     yield calendar.in_year(int(year) if year else None, number, day)
 
@@ -288,7 +292,8 @@ _PATTERNS: list[tuple[str, Reader]] = [
     (rf"\b(?:last|past|on) (?P<day>{'|'.join(_WEEKDAYS)})\b", _day),
     (r"(?<![\d-])(?P<day>\d{4}-\d\d-\d\d)(?![\d-])", _day),
     (
-        rf"\b(?:(?P<before>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?)?(?P<month>{'|'.join(MONTHS)})\b(?!['’]s)"
+        r"\b(?P<last>last )?(?:(?P<before>\d{1,2})(?:st|nd|rd|th)? (?:of )?)?"
+        rf"(?P<month>{'|'.join(MONTHS)})\b(?!['’]s)"
         rf"(?: (?P<after>\d{{1,2}})(?:st|nd|rd|th)?\b)?(?:,? (?:of )?{_YEAR}\b)?",
         _month,
     ),

@@ -72,6 +72,7 @@ JULY = date(2024, 7, 17)
         ("Where did I travel last summer?", days("2023-06-01", "2023-08-31")),
         ("Where did I ski last winter?", days("2023-12-01", "2024-02-29")),
         ("What have I read since 2021?", days("2021-01-01", "2024-07-17")),
+        ("What have I done since last March?", days("2024-03-01", "2024-07-17")),
         ("What have I done since May?", days("2024-05-01", "2024-07-17")),
         ("What have I done since the 3rd of June?", days("2024-06-03", "2024-07-17")),
         ("Which books did I read between May and July?", days("2024-05-01", "2024-07-31")),
