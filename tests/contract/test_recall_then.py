@@ -208,6 +208,20 @@ def test_the_past_is_what_the_histories_say_when_it_is_made_anew(reopen: OpenSto
     assert [found(store, ana, "How many kittens?", **options) for options in questions] == before
 
 
+def test_the_past_gets_the_vectors_of_a_new_embedder(reopen: OpenStore, ana: Identity) -> None:
+    clock, embedder = Clock(), TopicEmbeddings()
+    store = reopen(embedder="none", clock=clock)
+    (pet,) = keep(store, ana, learnt("Ana has a kitten."))
+    at(clock, 1)
+    write(store, ana, revising(pet, statement="Ana has a canvas."))
+    assert found(store, ana, "feline", as_of=NOON, floor=0.1) == []
+    store = reopen(embedder=embedder, clock=clock)
+    store.jobs.drain(store.handlers())
+    assert sorted(embedder.documents) == ["Ana has a canvas.", "Ana has a kitten."]
+    assert found(store, ana, "feline", as_of=NOON, floor=0.1) == [(pet.id, "Ana has a kitten.", 1)]
+    assert found(store, ana, "feline", as_of=clock.now, floor=0.1) == []
+
+
 def test_what_could_not_be_embedded_is_tried_again(reopen: OpenStore, ana: Identity) -> None:
     clock, embedder = Clock(), BrokenEmbeddings(broken=False)
     store = reopen(embedder=embedder, clock=clock)
