@@ -16,6 +16,7 @@ import argparse
 import json
 import math
 import random
+import textwrap
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from typing import Any, NamedTuple
 
 DAY, HOUR = 86_400, 3_600
 PAGE = 8_192
+LARGE = 1_000
+"""Records of the larger scopes that were measured."""
 CACHE = 128 * 2**20
 """What a process keeps of spaces (`stores/tables/search.py`)."""
 POOLS = 21
@@ -289,6 +292,15 @@ def vacuum_rate(costs: Costs) -> float:
     return float(costs["vacuum"]["bytes"] / (costs["vacuum"]["wall_ms"] / 1_000))
 
 
+def largest_table(costs: Costs, load: Load) -> tuple[str, float]:
+    """The table of the store that takes most, and its bytes."""
+    kept = {name: load.users * load.records * taken({"": each}) for name, each in costs["bytes"]["record"].items()}
+    messages = turns_a_day(load) * load.message_days * 2
+    for name, each in costs["bytes"]["message"].items():
+        kept[name] = kept.get(name, 0.0) + messages * taken({"": each})
+    return max(kept.items(), key=lambda table: table[1])
+
+
 def partitions(total: float, *, largest: float = 20e9) -> int:
     """Partitions of a table of so many bytes, a power of two, so that none is larger than `largest`."""
     return int(2 ** max(0, math.ceil(math.log2(max(1.0, total / largest)))))
@@ -541,13 +553,14 @@ def breaks(costs: Costs, load: Load, node: Node) -> str:
 
 def unkeyed(costs: Costs, load: Load, node: Node) -> str:
     """Unique keys that Citus would refuse."""
-    return ", ".join(f"`{key}`" for key in costs["setting"]["keys_without_tenant"]) or "None."
+    keys = [f"`{key}`".replace(" ", "\0") for key in costs["setting"]["keys_without_tenant"]]
+    return textwrap.fill(", ".join(keys), 120).replace("\0", " ") or "None."
 
 
 def swept(costs: Costs, load: Load, node: Node) -> str:
     """What vacuum has to do in one shard."""
     count, parts = shards(costs, load, node), storage(costs, load)
-    total, largest = sum(parts.values()) / count, max(parts.values()) / count
+    total, (name, largest) = sum(parts.values()) / count, largest_table(costs, load)
     rows = [
         ["row versions left a day", f"{short(dead_a_day(costs, load) / count / 1e6)} million"],
         ["of a record in the place of another", counted(costs["dead"]["left"])],
@@ -555,7 +568,8 @@ def swept(costs: Costs, load: Load, node: Node) -> str:
         ["records", f"{short(load.users * load.records / count / 1e6)} million"],
         ["vacuum of pages in memory, one core", f"{size(vacuum_rate(costs))} a second"],
         ["a vacuum of everything, from disk", span(total / min(vacuum_rate(costs), node.reading))],
-        ["partitions of at most 20 GB, by the largest part", f"{partitions(largest)} of {size(largest)}"],
+        [f"partitions of at most 20 GB of the largest table, `{name}`", f"{partitions(largest / count)}"],
+        ["its bytes", size(largest / count)],
     ]
     return table(["", "a shard"], rows)
 
@@ -583,16 +597,46 @@ def planned(costs: Costs, load: Load, node: Node) -> str:
 
 def near(costs: Costs, load: Load, node: Node) -> str:
     """When an approximate index pays."""
-    return table(
-        ["vectors in the scope", "exact scan", "HNSW", "recall@10 of HNSW", "bytes of HNSW each", "to build, each"],
+    rows = [
         [
-            [
-                f"{each['vectors']:,}", f"{short(each['exact_ms'])} ms", f"{short(each['hnsw_ms'])} ms",
-                f"{each['recall@10']:.2f}", f"{each['hnsw_bytes']:,}", f"{each['build_ms_each']} ms",
-            ]
-            for each in costs["vectors"]
-        ],
-    )  # fmt: skip
+            f"{each['vectors']:,}",
+            f"{short(each['exact_ms'])} ms",
+            f"{short(each['hnsw_ms'])} ms",
+            f"{each['halfvec@10']:.2f}",
+            f"{each['recall@10']:.2f}",
+            f"{each['hnsw_bytes']:,}",
+            f"{each['build_ms_each']:.2f} ms",
+        ]
+        for each in costs["vectors"]
+    ]
+    head = [
+        "vectors in the scope",
+        "exact scan",
+        "HNSW",
+        "found by `halfvec`",
+        "of these by HNSW",
+        "bytes each",
+        "to build each",
+    ]
+    return table(head, rows)
+
+
+def scopes(costs: Costs, load: Load, node: Node) -> str:
+    """What a scope of some size takes."""
+    read = taken({"": costs["bytes"]["record"]["search"]})
+    kept_each = costs["recall"]["1000"]["cached_bytes"] / LARGE
+    index = costs["vectors"][-1]["hnsw_bytes"]
+    names = {
+        load.records: "a user",
+        100_000: "a large team",
+        10_000_000: "one scope of ten million",
+        load.users * load.records: "all of them, were each in an index",
+    }
+    rows = [
+        [f"{count:,}", name, size(count * read), size(count * kept_each), size(count * index)]
+        for count, name in names.items()
+    ]
+    return table(["records", "scope of", "read by a first recall", "kept by a process", "HNSW in half precision"], rows)
 
 
 def behind(costs: Costs, load: Load, node: Node) -> str:
@@ -608,7 +652,8 @@ def behind(costs: Costs, load: Load, node: Node) -> str:
 
 TABLES: dict[str, Callable[[Costs, Load, Node], str]] = {
     "assumed": assumed, "spent": spent, "by_table": by_table, "needed": needed, "bought": bought, "grown": grown,
-    "kept": kept, "breaks": breaks, "swept": swept, "planned": planned, "near": near, "behind": behind,
+    "kept": kept, "breaks": breaks, "swept": swept, "planned": planned, "near": near,
+    "scopes": scopes, "behind": behind,
     "unkeyed": unkeyed,
 }  # fmt: skip
 

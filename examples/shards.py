@@ -1,6 +1,5 @@
 """Tenants on several servers: each tenant has one, with its store, its threads, and the graph that uses both."""
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from zlib import crc32
 
@@ -8,18 +7,19 @@ from everthread import Identity
 from everthread.graphs import create_memory_agent
 from everthread.stores import open_checkpointer, open_store, thread_config
 
-SHARDS = ["sqlite:./shard-0", "sqlite:./shard-1"]  # or "postgresql://.../memory", a server each; only append
-MOVED = {"globex": "sqlite:./shard-1"}  # tenants that are not where their hash says: the large ones, the moved ones
+# each "postgresql://.../memory" in practice; 64 for good, of which a new server takes some over, tenant by tenant
+PLACES = ["sqlite:./shard-0"] * 32 + ["sqlite:./shard-1"] * 32
+MOVED = {"globex": "sqlite:./shard-0"}  # tenants that are not where their hash says: large ones, and those that moved
 
 
-def shard_of(tenant: str, shards: list[str] = SHARDS, moved: Mapping[str, str] = MOVED) -> str:
+def shard_of(tenant: str) -> str:
     """The URL of a tenant's server, always the same."""
-    return moved.get(tenant) or shards[crc32(tenant.encode()) % len(shards)]
+    return MOVED.get(tenant) or PLACES[crc32(tenant.encode()) % len(PLACES)]
 
 
 with ExitStack() as opened:
     agents = {}
-    for url in SHARDS:
+    for url in {*PLACES, *MOVED.values()}:
         store, saver = opened.enter_context(open_store(url)), opened.enter_context(open_checkpointer(url))
         agents[url] = create_memory_agent().compile(checkpointer=saver, store=store)
 

@@ -62,7 +62,7 @@ def test_each_tenant_of_the_example_lives_on_its_shard(tmp_path: Path) -> None:
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     shards = [line for line in run.stdout.splitlines() if line.startswith("sqlite:")]
     answers = [line for line in run.stdout.splitlines() if line.startswith("- ")]
-    assert shards == [f"sqlite:./shard-{n}: From memory:" for n in (0, 1, 1)]
+    assert shards == [f"sqlite:./shard-{n}: From memory:" for n in (1, 0, 0)]
     assert [answer.split(" (")[0] for answer in answers] == [
         f"- The user prefers tea from {tenant}." for tenant in ("acme", "globex", "contoso")
     ]
@@ -123,6 +123,18 @@ def test_an_erasure_takes_as_long_as_was_measured_where_it_was_measured(model: A
 def test_partitions_are_a_power_of_two_and_none_is_too_large(model: Any) -> None:
     found = [model.partitions(total, largest=10) for total in (0, 9, 10, 11, 40, 1_000)]
     assert found == [1, 1, 1, 2, 4, 128]
+
+
+def test_the_largest_table_holds_records_and_messages(model: Any) -> None:
+    costs = {
+        "bytes": {
+            "record": {"search": {"heap": 100, "indexes": 50}, "revisions": {"heap": 180}},
+            "message": {"search": {"heap": 10}, "messages": {"heap": 5}},
+        }
+    }
+    load = model.Load(users=10, records=2, active=0.5, turns=1, message_days=4)
+    assert model.largest_table(costs, load) == ("revisions", 3_600)
+    assert model.largest_table(costs, load._replace(message_days=100)) == ("search", 3_000 + 10_000)
 
 
 def test_a_replica_that_is_not_behind_misses_nothing(model: Any) -> None:
