@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["EVERY", "Connection", "Cursor", "Database", "Kept", "Rows", "Runs", "Taken", "one"]
+__all__ = ["EVERY", "Connection", "Cursor", "Database", "Kept", "Lane", "Rows", "Runs", "Taken", "one"]
 
 EVERY = 2**63 - 1
 """A limit that is none."""
@@ -19,6 +19,10 @@ EVERY = 2**63 - 1
 Rows = list[tuple[Any, ...]]
 Kept = str | int | bytes
 """What a store keeps about itself under a name."""
+
+
+class Lane(str):
+    """A lane of what is no tenant's; any other name of a lane is a tenant."""
 
 
 class Taken(Exception):
@@ -59,6 +63,11 @@ class Connection(Runs, Protocol):
 
     def try_lock(self, name: str) -> bool:
         """Take the lock of this name until the end of the transaction, if nobody has it; never waits."""
+
+    def of(self, tenant: str | None) -> AbstractContextManager[None]:
+        """Inside the `with`, statements are about the rows of this tenant; about those of all for None. Where tables
+        are keyed by tenant, they can then be found at all where a statement does not name it; elsewhere it changes
+        nothing."""
 
     def changes(self) -> int:
         """How many rows the last statement has changed."""
@@ -101,14 +110,16 @@ class Database(Protocol):
     def path(self) -> str:
         """What it is called in messages; holds no password."""
 
-    def read(self) -> AbstractContextManager[Connection]:
-        """A connection to read with; everything read inside one `with` is one consistent state."""
+    def read(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
+        """A connection to read with, about one tenant or all (`Connection.of`); everything read inside one `with` is
+        one consistent state."""
 
-    def write(self, lane: str | None = None) -> AbstractContextManager[Connection]:
+    def write(self, lane: str | None = None, *, of: str | None = None) -> AbstractContextManager[Connection]:
         """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it.
 
-        There is one at a time. Where a database can have several, those of different lanes (a tenant, mostly) run
-        beside each other; one without a lane runs alone."""
+        There is one at a time. Where a database can have several, those of different lanes run beside each other; one
+        without a lane runs alone. A lane is the tenant whom the transaction is about, unless it is a `Lane`; `of` names
+        the tenant of one that runs alone, None for all."""
 
     def beside(self) -> AbstractContextManager[Connection]:
         """A transaction like those of `write`, that waits for none of them where a database can have several: what it

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 from zlib import crc32
 
 import psycopg
 
 from everthread.stores.database import Kept, Rows, Taken
-from everthread.stores.postgres.statements import translate
+from everthread.stores.postgres.statements import BELONGING, THIS_TENANT, of_tenant, translate
 
 __all__ = ["IN_LANE", "MIGRATING", "OURS", "WRITING", "Connection", "Cursor", "lock"]
 
@@ -35,10 +36,17 @@ SEQUENCE = "pg_get_serial_sequence(quote_ident(%s), %s)"
 NUMBERS = """
 SELECT relname, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(relname), 'seq')::regclass)
 FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'seq' AND attidentity = 'd'
-WHERE relnamespace = current_schema()::regnamespace
+WHERE relnamespace = current_schema()::regnamespace AND NOT relispartition
 """
 """By table, which number it gave out last; NULL for none."""
 KEEP = "INSERT INTO meta (name, value, number, bytes) VALUES (?, ?, ?, ?)"
+PARENTS = {
+    "revisions": ("id", "SELECT id, tenant FROM records WHERE id = ANY(%s)"),
+    "relations": ("id", "SELECT id, tenant FROM records WHERE id = ANY(%s)"),
+    "messages": ("thread_id", "SELECT thread_id, tenant FROM threads WHERE thread_id = ANY(%s)"),
+    "inbox": ("thread_id", "SELECT thread_id, tenant FROM threads WHERE thread_id = ANY(%s)"),
+}
+"""By which column rows that are brought from elsewhere belong to others, and whose those are."""
 FETCH = 500
 """Rows that are fetched at once of what is read at length."""
 
@@ -71,10 +79,13 @@ class Cursor:
 
 class Connection:
     """See `stores.database.Connection`. `streams`: rows of a statement without values are fetched as they are read, not
-    all at once."""
+    all at once. `tenant`: whose rows statements are about; None for those of all."""
 
-    def __init__(self, raw: psycopg.Connection[Any], *, schema: str = "", streams: bool = False) -> None:
+    def __init__(
+        self, raw: psycopg.Connection[Any], *, schema: str = "", streams: bool = False, tenant: str | None = None
+    ) -> None:
         self.raw = raw
+        self.tenant = tenant
         self._schema = schema
         self._streams = streams
         self._reading: list[psycopg.ServerCursor[Any]] = []
@@ -84,13 +95,13 @@ class Connection:
         self._total = 0
 
     def execute(self, sql: str, values: Any = None, /) -> Cursor:
-        told = translate(sql)
+        told, named = self.translated(sql, values)
         if self._streams and values is None:
             reading = self.raw.cursor(f"reading_{len(self._reading)}")
             reading.itersize = FETCH
             self._reading.append(reading)
             return Cursor(reading.execute(told.encode()))
-        cursor = self.raw.execute(told.encode(), _values(told, values))
+        cursor = self.raw.execute(told.encode(), named)
         self._count(cursor.rowcount)
         return Cursor(cursor)
 
@@ -102,14 +113,34 @@ class Connection:
         ((taken,),) = tried.fetchall()
         return bool(taken)
 
+    def translated(self, sql: str, values: Any = None) -> tuple[str, Any]:
+        """A statement and its values as the driver takes them."""
+        told = translate(sql if self.tenant is None else of_tenant(sql))
+        return told, self._values(told, values)
+
+    def _values(self, told: str, values: Any) -> Any:
+        """Values as psycopg takes them: a sequence for `%s`, a mapping for names; `?1` is read by the name `p1`."""
+        if "%(" not in told:
+            return () if values is None or isinstance(values, Mapping) else tuple(values)
+        named = values if isinstance(values, Mapping) else {f"p{n}": value for n, value in enumerate(values or (), 1)}
+        return named if self.tenant is None else {**named, THIS_TENANT: self.tenant}
+
+    @contextmanager
+    def of(self, tenant: str | None) -> Iterator[None]:
+        before, self.tenant = self.tenant, tenant
+        try:
+            yield
+        finally:
+            self.tenant = before
+
     def close(self) -> None:
         """End what is being read."""
         for reading in self._reading:
             reading.close()
 
     def executemany(self, sql: str, values: Iterable[Any], /) -> None:
-        told = translate(sql)
-        listed = [_values(told, each) for each in values]
+        told, _ = self.translated(sql)
+        listed = [self._values(told, each) for each in values]
         if listed:
             with self.raw.cursor() as cursor:
                 cursor.executemany(told.encode(), listed)
@@ -149,7 +180,8 @@ class Connection:
         return {table: key for table, key in self.raw.execute(TABLES) if table != OURS}
 
     def columns(self, table: str) -> list[str]:
-        return [name for name, _ in self.raw.execute(COLUMNS, (table,))]
+        found = [name for name, _ in self.raw.execute(COLUMNS, (table,))]
+        return [name for name in found if name != "tenant"] if table in BELONGING else found
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         numbered = [name for name, is_numbered in self.raw.execute(COLUMNS, (table,)) if is_numbered]
@@ -157,6 +189,8 @@ class Connection:
             if table == "meta":
                 rows = [(name, *_as_three(value)) for name, value in rows]
                 columns = ("name", "value", "number", "bytes")
+            elif table in PARENTS:
+                columns, rows = self._with_tenants(table, columns, rows)
             marks = ", ".join("?" * len(columns))
             self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
         except psycopg.errors.UniqueViolation as error:
@@ -164,6 +198,15 @@ class Connection:
         for name in set(numbered) & set(columns):
             highest = max(row[columns.index(name)] for row in rows)
             self.go_on_after(table, max(highest, self._last(table, name) or 0), column=name)
+
+    def _with_tenants(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The rows of a table, each with the tenant of what it belongs to."""
+        name, whose = PARENTS[table]
+        at = columns.index(name)
+        tenants = dict(self.raw.execute(whose.encode(), ([row[at] for row in rows],)).fetchall())
+        return ["tenant", *columns], [(tenants.get(row[at], ""), *row) for row in rows]
 
     def last_numbers(self, tables: Sequence[str]) -> list[tuple[str, int]]:
         numbers = self._numbers if self._numbers is not None else dict(self.raw.execute(NUMBERS).fetchall())
@@ -176,15 +219,6 @@ class Connection:
 
     def go_on_after(self, table: str, number: int, *, column: str = "seq") -> None:
         self.raw.execute(f"SELECT setval({SEQUENCE}, %s)".encode(), (table, column, number))
-
-
-def _values(sql: str, values: Any) -> Any:
-    """Values as psycopg takes them: a sequence for `%s`, a mapping for names; `?1` is read by the name `p1`."""
-    if values is None or isinstance(values, Mapping):
-        return values or ()
-    if "%(p" in sql:
-        return {f"p{number}": value for number, value in enumerate(values, start=1)}
-    return tuple(values)
 
 
 def _as_three(value: Kept) -> tuple[str | None, int | None, bytes | None]:

@@ -16,11 +16,14 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from everthread.errors import StoreError, UsageError
 from everthread.stores.database import Connection as AnyConnection
-from everthread.stores.database import one
+from everthread.stores.database import Lane, one
 from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WRITING, Connection, lock
 
-__all__ = ["SCHEMA", "Database", "is_there", "migrations", "translated", "where", "without_schema"]
+__all__ = ["SCHEMA", "Database", "is_there", "migrations", "translated", "where", "without_ours"]
 
+PARTITIONS = 16
+"""Into how many parts a table is divided by its rows' tenant, when a schema is made."""
+MOST_PARTITIONS = 1_000
 SCHEMA = "everthread"
 """The schema that holds a store when none is named."""
 OLDEST = 160000
@@ -57,11 +60,13 @@ class Database:
         synchronous: str = "FULL",
         pool_size: int = 10,
         timeout: float = 30.0,
+        partitions: int | None = None,
     ) -> None:
-        url, named = without_schema(url)
-        self.schema = schema or named or SCHEMA
+        url, named = without_ours(url)
+        self.schema = schema or named.get("schema") or SCHEMA
         self._url = url
         self._synchronous = synchronous == "FULL"
+        self._partitions = _partitions(partitions or named.get("partitions") or PARTITIONS)
         self._local = threading.local()
         self._snapshots: list[psycopg.Connection[Any]] = []
         self._closed = False
@@ -119,6 +124,7 @@ class Database:
                 )
             if version == 0:
                 self._make(connection)
+            connection.execute("SELECT set_config('everthread.partitions', %s, true)", (str(self._partitions),))
             for number, script in migrations().items():
                 if number > version:
                     connection.execute(script.encode())
@@ -155,24 +161,27 @@ class Database:
     # ----------------------------------------------------------------------------------------------- reads and writes
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self, tenant: str | None = None) -> Iterator[Connection]:
         """A connection to read with; everything read inside one `with` is one consistent state."""
         with translated(self.path):
             using = getattr(self._local, "connection", None)
             if using is not None:
-                yield using
+                with using.of(tenant):
+                    yield using
                 return
-            with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
+            with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", tenant) as connection:
                 yield connection
 
     @contextmanager
-    def write(self, lane: str | None = None) -> Iterator[Connection]:
+    def write(self, lane: str | None = None, *, of: str | None = None) -> Iterator[Connection]:
         """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it.
         Writers of different lanes write beside each other; one without a lane writes alone."""
+        tenant = of if lane is None or isinstance(lane, Lane) else lane
         with translated(self.path):
             using = getattr(self._local, "connection", None)
             if using is not None and self._local.writes:
-                yield using
+                with using.of(tenant):
+                    yield using
                 return
             whole = lock(WRITING, self.schema)
             locks = f"pg_advisory_xact_lock({whole})"
@@ -181,7 +190,9 @@ class Database:
                     f"pg_advisory_xact_lock_shared({whole}), pg_advisory_xact_lock({lock(IN_LANE, self.schema, lane)})"
                 )
             # What follows the locks sees what the writer before has committed.
-            with self._begun(f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT {locks}", writes=True) as connection:
+            with self._begun(
+                f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT {locks}", tenant, writes=True
+            ) as connection:
                 yield connection
 
     @contextmanager
@@ -190,19 +201,21 @@ class Database:
         with translated(self.path):
             using = getattr(self._local, "connection", None)
             if using is not None and self._local.writes:
-                yield using
+                with using.of(None):
+                    yield using
                 return
-            with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True) as connection:
+            with self._begun("BEGIN ISOLATION LEVEL READ COMMITTED", None, writes=True) as connection:
                 yield connection
 
     @contextmanager
-    def _begun(self, begin: str, *, writes: bool = False) -> Iterator[Connection]:
+    def _begun(self, begin: str, tenant: str | None, *, writes: bool = False) -> Iterator[Connection]:
         """A connection of the pool with a transaction begun, for this thread; committed at the end if it `writes`."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
         raw = self._taken(begin)
         before = getattr(self._local, "connection", None), getattr(self._local, "writes", False)
-        self._local.connection, self._local.writes = connection, _ = Connection(raw, schema=self.schema), writes
+        connection = Connection(raw, schema=self.schema, tenant=tenant)
+        self._local.connection, self._local.writes = connection, writes
         try:
             yield connection
             raw.execute("COMMIT" if writes else "ROLLBACK")
@@ -294,32 +307,38 @@ def migrations() -> dict[int, str]:
     return {number: scripts[number].read_text(encoding="utf-8") for number in sorted(scripts)}
 
 
-def without_schema(url: str) -> tuple[str, str | None]:
-    """The URL as the driver takes it, and the schema that `?schema=NAME` in it names."""
+def without_ours(url: str) -> tuple[str, dict[str, str]]:
+    """The URL as the driver takes it, and what it says to us: `?schema=NAME&partitions=4`."""
     if "://" not in url:
-        return url, None
+        return url, {}
     parts = urlsplit(url)
     asked = dict(parse_qsl(parts.query, keep_blank_values=True))
-    schema = asked.pop("schema", None)
+    ours: dict[str, str] = {name: asked.pop(name) for name in ("schema", "partitions") if name in asked}
     # the driver reads %20 as a space, and a plus as a plus
-    return parts._replace(query=urlencode(asked, quote_via=quote)).geturl(), schema
+    return parts._replace(query=urlencode(asked, quote_via=quote)).geturl(), ours
+
+
+def _partitions(asked: int | str) -> int:
+    if not (str(asked).isdecimal() and 1 <= int(asked) <= MOST_PARTITIONS):
+        raise UsageError(f"partitions is {asked!r}; give a number from 1 to {MOST_PARTITIONS}")
+    return int(asked)
 
 
 def where(url: str) -> str:
     """The server, database and schema that a URL means; neither user nor password."""
-    url, schema = without_schema(url)
+    url, ours = without_ours(url)
     with translated("the URL"):
         told = conninfo.conninfo_to_dict(url)
     host, port, name = (told.get(key, default) for key, default in (("host", ""), ("port", 5432), ("dbname", "")))
-    return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={schema or SCHEMA}"
+    return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={ours.get('schema') or SCHEMA}"
 
 
 def is_there(url: str) -> bool:
     """Whether there is a store at this URL. StoreError when the server cannot be reached."""
-    plain, schema = without_schema(url)
+    plain, ours = without_ours(url)
     asked = f"SELECT to_regclass(quote_ident(%s) || '.{OURS}') IS NOT NULL".encode()
     with translated(where(url)), psycopg.connect(plain) as connection:
-        ((there,),) = connection.execute(asked, (schema or SCHEMA,)).fetchall()
+        ((there,),) = connection.execute(asked, (ours.get("schema") or SCHEMA,)).fetchall()
     return bool(there)
 
 

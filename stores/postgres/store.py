@@ -25,7 +25,9 @@ class PostgresStore(TableStore):
 
     `synchronous="FULL"` waits until a write is on the server's disk; with "NORMAL" a crash of the server may cost the
     last ones, and breaks nothing. `pool_size` is how many connections it opens at most, `timeout` how many seconds a
-    call waits for one of them. The other settings are those of `SqliteStore`.
+    call waits for one of them. `partitions` (or `?partitions=N` in the URL) is into how many parts tables are divided
+    by the hash of the tenant when the schema is made, 16 by default; it stays so. The other settings are those of
+    `SqliteStore`.
 
     Raises StoreError when the server cannot be reached or refuses, UsageError when the schema is another program's.
     """
@@ -41,12 +43,20 @@ class PostgresStore(TableStore):
         schema: str | None = None,
         pool_size: int = 10,
         timeout: float = 30.0,
+        partitions: int | None = None,
         audit_reads: bool = False,
         default_consent: Memory = "on",
         clock: Callable[[], datetime] = now_utc,
     ) -> None:
         super().__init__(
-            Database(url, schema=schema, synchronous=synchronous, pool_size=pool_size, timeout=timeout),
+            Database(
+                url,
+                schema=schema,
+                synchronous=synchronous,
+                pool_size=pool_size,
+                timeout=timeout,
+                partitions=partitions,
+            ),
             embedder=embedder,
             index=index,
             ttl=ttl,

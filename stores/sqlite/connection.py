@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import apsw
@@ -21,6 +22,10 @@ class Connection(apsw.Connection):
 
     def try_lock(self, name: str) -> bool:
         return True  # a file has one writer
+
+    def of(self, tenant: str | None) -> AbstractContextManager[None]:
+        """Nothing is keyed by tenant here."""
+        return nullcontext()
 
     def kept(self, name: str) -> Any:
         return one(self, "SELECT value FROM meta WHERE name = ?", name)

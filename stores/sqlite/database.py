@@ -164,7 +164,7 @@ class Database:
     # ----------------------------------------------------------------------------------------------- reads and writes
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self, tenant: str | None = None) -> Iterator[Connection]:
         """A connection to read with; everything read inside one `with` is one consistent state."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
@@ -214,7 +214,7 @@ class Database:
                     self._open = [each for each in self._open if each is not connection]
 
     @contextmanager
-    def write(self, lane: str | None = None) -> Iterator[Connection]:
+    def write(self, lane: str | None = None, *, of: str | None = None) -> Iterator[Connection]:
         """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it.
         A file has one writer, whatever its lane."""
         if self._closed:

@@ -55,7 +55,7 @@ class Artifacts:
         if kind not in KINDS:
             raise UsageError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
         key = (identity.tenant, identity.user, artifact_id(text))
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             if _is_used(connection, key, thread_id):
                 return key[2]
         with self._database.write(identity.tenant) as connection:
@@ -76,7 +76,7 @@ class Artifacts:
     def get(self, identity: Identity, artifact_id: str) -> Artifact | None:
         """The artifact, or None when it does not exist for this tenant and user. `thread_id` is the first thread that
         it was put in and that still stands."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             row = connection.execute(f"{FIND} AND id = ?3", (identity.tenant, identity.user, artifact_id)).fetchone()
         return None if row is None else _artifact(row)
 
@@ -85,7 +85,7 @@ class Artifacts:
     ) -> list[Artifact]:
         """What was put in a thread, of these kinds or of any, the oldest first; AccessDenied if the thread is another
         user's."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             owns_thread(connection, identity, thread_id)
             rows = connection.execute(
                 f"{FIND} AND id IN (SELECT artifact_id FROM artifact_uses "

@@ -71,7 +71,7 @@ SELECT {FIELDS}, json_group_array(audit_records.record_id)
 FROM audit_records CROSS JOIN audit ON audit.tenant = audit_records.tenant AND audit.seq = audit_records.seq
 WHERE audit_records.tenant = :tenant AND audit_records.holder = :user AND audit_records.seq > :after
     AND (:record IS NULL OR audit_records.record_id = :record) AND {WANTED}
-GROUP BY audit.tenant, audit.seq ORDER BY audit.seq LIMIT :limit
+GROUP BY {FIELDS} ORDER BY audit.seq LIMIT :limit
 """
 """What others did to this user's own records, with the ids of those."""
 
@@ -213,7 +213,7 @@ class AuditLog:
             "limit": limit,
         }
         query = BY_RECORD if record_id else BY_THREAD if thread_id else BY_TENANT if admin else BY_USER
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             own = [_entry(*row) for row in connection.execute(query, values)]
             others = [] if admin else [_of_another(*row) for row in connection.execute(BY_OTHERS, values)]
         return list(merge(own, others, key=lambda entry: entry.seq))[:limit]
@@ -256,7 +256,7 @@ class AuditLog:
             "user": identity.user,
             "admin": _is_admin(identity),
         }
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             rows: Rows = connection.execute(TOUCHES, values).fetchall()
             family = {str(id) for (id,) in connection.execute(f"{FAMILY} SELECT id FROM family", {"record": record_id})}
         touches = [

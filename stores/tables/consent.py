@@ -32,7 +32,7 @@ class Consents:
 
     def of(self, identity: Identity) -> Memory:
         """See `MemoryStore.consent`."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             return self._chosen(connection, identity)
 
     def set(self, identity: Identity, memory: Memory) -> None:

@@ -85,7 +85,8 @@ GROUP BY owner, owner_id ORDER BY owner, owner_id
 OWNER_OF = "SELECT user FROM threads WHERE thread_id = ? AND tenant = ?"
 SAID = """
 SELECT user, text FROM messages JOIN threads USING (thread_id)
-WHERE thread_id = ?1 AND message_id IN (SELECT value FROM json_each(?2)) AND tenant = ?3 AND messages.erased_at IS NULL
+WHERE thread_id = ?1 AND message_id IN (SELECT value FROM json_each(?2)) AND threads.tenant = ?3
+    AND messages.erased_at IS NULL
 """
 OF_USER = "tenant = ? AND user = ?"
 
@@ -157,7 +158,7 @@ class Eraser:
         """See `MemoryStore.erase`."""
         if not reason.strip():
             raise UsageError("erase needs a reason; it is kept in the receipt")
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             plan = self._plan(connection, identity, selection, with_source)
         if repeats(reason, plan.normalised):
             raise UsageError("the reason repeats what is to be erased, and would keep it; give one that does not")
@@ -168,7 +169,7 @@ class Eraser:
         erased = _in_checkpoints(plan, sources, threads, dry_run, remains)
         if not with_source:
             remains += _left_without_source(plan, selection)
-        with self._transaction(dry_run) as connection:
+        with self._transaction(identity.tenant, dry_run) as connection:
             plan = self._plan(connection, identity, selection, with_source)
             remains += _given_elsewhere(connection, identity, plan)
             remains += _nobodys(connection, selection) if with_source else []
@@ -206,10 +207,10 @@ class Eraser:
         return receipt
 
     @contextmanager
-    def _transaction(self, dry_run: bool) -> Iterator[Connection]:
+    def _transaction(self, tenant: str, dry_run: bool) -> Iterator[Connection]:
         """A transaction; one that is rolled back at its end for a dry run, so that it counts what would go."""
         try:
-            with self._database.write() as connection:
+            with self._database.write(of=tenant) as connection:
                 yield connection
                 if dry_run:
                     raise _Undo
@@ -313,7 +314,7 @@ class Eraser:
         """The thread, or the messages of it, that the selection itself names."""
         if selection.thread_id is None:
             return []
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             user = one(connection, OWNER_OF, selection.thread_id, identity.tenant) if _is_admin(identity) else None
         return [Source(user or identity.user, selection.thread_id, selection.message_ids)]
 
@@ -330,7 +331,7 @@ class Eraser:
         """Threads whose checkpoints have the words, whatever their transcripts say."""
         if threads is None or not plan.words:
             return
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             known = _threads_of(connection, identity.tenant, self._concerned(identity, plan))
         held = set(threads.holds(plan.words, [thread_id for _, thread_id in known]))
         yield from (Source(user, thread_id, ()) for user, thread_id in known if thread_id in held)
@@ -455,7 +456,7 @@ class Eraser:
         kept = self._verifier.still_kept(identity, plan.words)
         if threads is None or not plan.words:
             return kept
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             users = [*self._concerned(identity, plan), *plan.users]
             known = [thread_id for _, thread_id in _threads_of(connection, identity.tenant, users)]
         remedy = "run erase again" if with_source else "with_source=True erases them too"

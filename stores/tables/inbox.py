@@ -49,7 +49,7 @@ class Inbox:
     def pending(self, identity: Identity, thread_id: str, *, steers_only: bool = False) -> list[tuple[str, str]]:
         """(message id, text) of what waits: every steer in the order of admission, else the oldest queued one alone
         (or nothing, with `steers_only`). AccessDenied if the thread is another user's."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             if not owns_thread(connection, identity, thread_id):
                 return []
             waiting: Rows = connection.execute(WAITING, (thread_id,)).fetchall()

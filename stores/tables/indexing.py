@@ -117,20 +117,15 @@ class Indexer:
         """The query's vector. Call it outside of every transaction."""
         if self._hurried is None:
             return QueryVector(None, None)
-        with self._database.read() as connection:
-            holder = self.holder(connection)
-        another = None
-        if holder not in (None, self.embedder_id):
-            another = f"semantic: the index holds vectors of {holder}; a job embeds them anew"
         try:
             if isinstance(self._hurried, StaticEmbedder):
                 tokens = self._hurried.embed_tokens(text)
-                return QueryVector(unit(tokens.rows.sum(axis=0)), another, tokens)
+                return QueryVector(unit(tokens.rows.sum(axis=0)), None, tokens)
             vector = checked_vector(self._hurried.embed_query(text), self._hurried.id)
         # As above: recall fails open, keywords answer, and the caller is told.
         except Exception as error:
             return QueryVector(None, f"semantic: {_named(error)}")
-        return QueryVector(vector, another or self._unlike(len(vector)))
+        return QueryVector(vector, self._unlike(len(vector)))
 
     def _unlike(self, dims: int) -> str | None:
         """What is said when the index has vectors of this embedder, and none of so many numbers: nothing is compared
@@ -144,6 +139,13 @@ class Indexer:
             return None
         there = ", ".join(map(str, sorted(self._lengths)))
         return f"semantic: {self.embedder_id} answered with {dims} numbers, and the index holds vectors of {there}"
+
+    def doubt(self, connection: Connection) -> str | None:
+        """Why a query's vector says less than it should: the index is still another embedder's; None when it is not."""
+        holder = None if self._embedder is None else self.holder(connection)
+        if holder in (None, self.embedder_id):
+            return None
+        return f"semantic: the index holds vectors of {holder}; a job embeds them anew"
 
 
 def words_of(documents: Sequence[Document], *, failure: str | None = None) -> Prepared:

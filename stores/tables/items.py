@@ -27,7 +27,7 @@ from langgraph.store.base import (
 )
 
 from everthread.stores.aside import aside
-from everthread.stores.database import EVERY, Connection, Database
+from everthread.stores.database import EVERY, Connection, Database, Lane
 from everthread.stores.filters import matches
 from everthread.stores.item_ops import Batch, checked
 from everthread.stores.namespaces import Namespace, listed
@@ -42,7 +42,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 LAST = "\U0010ffff" * 64
 """After every namespace: the last code point is no character."""
-LANE = "items"
+LANE = Lane("items")
 """Batches take turns: the reads of one see one state."""
 BLOCK = 1_024
 """Vectors that are scored at once, so that a search takes little memory."""

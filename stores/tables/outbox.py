@@ -90,7 +90,7 @@ class Outbox:
             "user": identity.user,
             "owners": json.dumps(owners_of(identity)),
         }
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             pruned = connection.kept(PRUNED) or 0
             if 0 < after < pruned:
                 raise UsageError(

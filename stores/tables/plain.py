@@ -76,7 +76,7 @@ class PlainRecords:
             raise UsageError(
                 f'name the tenant: ("{NAMESPACE_ROOT}", tenant, ...), each label as Scope.namespace gives it'
             )
-        with self._database.read() as connection:
+        with self._database.read(unquote(prefix[1])) as connection:
             if isinstance(op, GetOp):
                 return self._get(connection, prefix, op.key)
             if isinstance(op, ListNamespacesOp):
@@ -94,7 +94,7 @@ class PlainRecords:
     def _search(self, prefix: Namespace, op: SearchOp) -> list[SearchItem]:
         scores: dict[str, float] = {}
         query = Query.of(op.query, self._indexer.query(op.query).vector) if op.query else None
-        with self._database.read() as connection:
+        with self._database.read(unquote(prefix[1])) as connection:
             found = [
                 stored.record
                 for stored in self._rows.find(connection, UNDER, _place(prefix))

@@ -48,7 +48,7 @@ class Profiles:
         moment = aware(now or as_of or self._clock(), "now")
         owners: list[tuple[Owner, str]] = [("session", thread_id)] if thread_id else []
         found: list[Record] = []
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             for owner, owner_id in (*owners, ("user", identity.user)):
                 stored = self._of(connection, identity, owner, owner_id, thread_id, as_of)
                 fitting = [

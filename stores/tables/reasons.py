@@ -19,7 +19,7 @@ RECEIPTS = "SELECT id, body, body -> '$.decisions' FROM receipts WHERE tenant = 
 REVISIONS = """
 SELECT id, revisions.revision, reason, body -> '$.write_reason', body -> '$.relations'
 FROM revisions JOIN records USING (id)
-WHERE tenant = ?1 AND (?2 IS NULL OR author = ?2 OR actor = ?2)
+WHERE records.tenant = ?1 AND (?2 IS NULL OR author = ?2 OR actor = ?2)
 """
 BODY = "SELECT body FROM revisions WHERE id = ? AND revision = ?"
 REWRITE = "UPDATE revisions SET body = ?, reason = ? WHERE id = ? AND revision = ?"

@@ -98,6 +98,8 @@ class Found(NamedTuple):
 
     hits: list[Hit]
     dropped: list[Hit]
+    doubt: str | None = None
+    """Why vectors said less than they should."""
 
 
 class Candidate(NamedTuple):
@@ -170,17 +172,20 @@ class Recaller:
             reason = "the query has no word to search for"
             return Recall(query=asked.text, abstained=reason, degraded=tuple(degraded))
         vector = self._indexer.query(asked.text)
-        if vector.degraded:
-            degraded.append(vector.degraded)
         prepared = Query.of(asked.text, vector.vector, tokens=vector.tokens, today=(asked.asked_at or asked.now).date())
         if asked.as_of is not None and "records" in wanted:
-            with self._database.read() as connection:
+            with self._database.read(asked.identity.tenant) as connection:
                 if lacks_past(connection):
                     degraded.append("history: what was changed since is not searchable yet; a job makes it so")
         answers = [
             self._records(asked, prepared) if source == "records" else self._evidence(asked, prepared)
             for source in wanted
         ]
+        doubt = (
+            vector.degraded if vector.vector is None else next(filter(None, (found.doubt for found in answers)), None)
+        )
+        if doubt or vector.degraded:
+            degraded.append(doubt or str(vector.degraded))
         return _answer(asked, answers, degraded)
 
     # -------------------------------------------------------------------------------------------------------- records
@@ -188,7 +193,7 @@ class Recaller:
     def _records(self, asked: Question, query: Query) -> Found:
         spaces = [record_space(asked.identity.tenant, owner, owner_id) for owner, owner_id in asked.owners]
         allows, now = partial(_allows, asked), micros(asked.now)
-        with self._database.read() as connection:
+        with self._database.read(asked.identity.tenant) as connection:
             if asked.as_of is None:
                 corpus = self._index.corpus(connection, spaces, allows=allows, now=now)
                 past = len(corpus)
@@ -201,13 +206,15 @@ class Recaller:
             linked = self._linked(connection, asked, list(best), corpus)
             stored = self._stood(connection, asked, [*best, *linked])
             unfit = self._left_out(connection, asked, query.text) if asked.explain and asked.as_of is None else []
+            doubt = self._indexer.doubt(connection)
         readable = {id: found.record for id, found in stored.items() if _may_use(asked, found)}
         if asked.as_of is not None:  # what stands against each other now may not have done so then
             stood = _links_between(readable, list(best)[: asked.limit])
             linked = {id: (n, stood[id]) for id, (n, _) in linked.items() if id in stood}
         wanted = best | {id: n for id, (n, _) in linked.items()}
         unfit = [hit for hit in unfit if hit.record_id not in readable]
-        return _weighed(asked, scores, wanted, {id: by for id, (_, by) in linked.items()}, readable, unfit)
+        links = {id: by for id, (_, by) in linked.items()}
+        return _weighed(asked, scores, wanted, links, readable, unfit)._replace(doubt=doubt)
 
     def _stood(self, connection: Connection, asked: Question, ids: Sequence[str]) -> dict[str, Stored]:
         """Records by id as they stand, or stood at `as_of`; without those that were superseded by what did not begin
@@ -258,7 +265,7 @@ class Recaller:
 
     def _evidence(self, asked: Question, query: Query) -> Found:
         """Messages of the identity's own threads, in the order of the fused score."""
-        with self._database.read() as connection:
+        with self._database.read(asked.identity.tenant) as connection:
             corpus = self._index.corpus(connection, [evidence_space(asked.identity)])
             scores = corpus.score(query)
             # The fused score orders; the best relevance sets its scale, so that it compares with records and a floor.
@@ -275,7 +282,8 @@ class Recaller:
                 ]
                 if len(hits) >= asked.limit and not asked.explain:
                     break
-        return Found(hits, [])
+            doubt = self._indexer.doubt(connection)
+        return Found(hits, [], doubt)
 
 
 def _checked_sources(sources: Iterable[str]) -> list[str]:

@@ -79,7 +79,7 @@ class Records:
         """See `MemoryStore.commit`."""
         if not key.strip():
             raise UsageError("commit: the key is empty; give one that is the same when the same turn is tried again")
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             known = _receipt(connection, identity, "key", key)
         if known is not None:
             return known
@@ -120,7 +120,7 @@ class Records:
         """See `MemoryStore.record`."""
         if revision is not None and as_of is not None:
             raise UsageError("record: give a revision or as_of, not both")
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             stored = self._visible(connection, identity, record_id)
             if stored is None or (as_of is None and revision in (None, stored.record.revision)):
                 return stored and stored.record
@@ -133,13 +133,13 @@ class Records:
 
     def history(self, identity: Identity, record_id: str) -> list[Record]:
         """See `MemoryStore.history`."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             stored = self._visible(connection, identity, record_id)
             return [] if stored is None else self._revisions(connection, identity, stored)
 
     def receipts(self, identity: Identity, record_id: str) -> list[Receipt]:
         """See `MemoryStore.receipts`."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             if self._visible(connection, identity, record_id) is None:
                 return []
             rows = connection.execute(RECEIPTS_OF, (record_id,)).fetchall()
@@ -183,7 +183,7 @@ class Records:
             known = self._by_ids(identity, ids, thread_id, as_of)
             return [record for record in known if moment is None or record.is_valid_at(moment)][:limit]
         owners = searched_owners(identity, scopes, thread_id)
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             found: list[Record] = []
             for owner, owner_id in owners:
                 values = permission(identity, owner, owner_id, thread_id, any_thread=thread_id is None)
@@ -219,7 +219,7 @@ class Records:
     def _by_ids(
         self, identity: Identity, ids: Sequence[str], thread_id: str | None, as_of: datetime | None
     ) -> list[Record]:
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             if as_of is None:
                 found = self._rows.several(connection, identity.tenant, ids)
             else:
@@ -245,7 +245,7 @@ class Records:
         """See `MemoryStore.current`."""
         moment = aware(now or as_of or self._clock(), "now")
         key = {"subject": normalise(subject), "predicate": normalise(predicate)}
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             known = [
                 stored.record
                 for owner, owner_id in owners_of(identity, thread_id)
@@ -265,7 +265,7 @@ class Records:
     def run_out(self, identity: Identity, now: datetime) -> list[Record]:
         """See `MemoryStore.run_out`."""
         over = {"now": micros(aware(now, "now")), "statuses": json.dumps(["pending", *READABLE])}
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             return [
                 stored.record
                 for owner, owner_id in owners_of(identity)
@@ -279,12 +279,12 @@ class Records:
 
     def receipt(self, identity: Identity, receipt_id: str) -> Receipt | None:
         """See `MemoryStore.receipt`."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             return _receipt(connection, identity, "id", receipt_id)
 
     def receipt_of(self, identity: Identity, key: str) -> Receipt | None:
         """See `MemoryStore.receipt_of`."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             return _receipt(connection, identity, "key", key)
 
     def learnt_from(
@@ -297,7 +297,7 @@ class Records:
             "messages": json.dumps(list(message_ids)),
             "since": 0 if since is None else micros(aware(since, "since")),
         }
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             found = [
                 stored.record
                 for stored in self._rows.find(connection, FROM_MESSAGES, values)

@@ -13,7 +13,7 @@ from everthread.stores.identity import NAMESPACE_ROOT, Identity
 from everthread.stores.scoring import Document
 from everthread.stores.tables.indexing import Indexer, Prepared, order_vectors, words_of
 from everthread.stores.tables.rows import OF_THESE, histories, texts_of
-from everthread.stores.tables.search import SearchIndex, is_evidence_space, is_past_space, whose_past
+from everthread.stores.tables.search import SearchIndex, is_evidence_space, is_past_space, tenant_of, whose_past
 from everthread.stores.tables.transcripts import Transcripts
 
 __all__ = ["Key", "Reindexer", "lacks_past"]
@@ -29,11 +29,9 @@ ITSELF = Identity(tenant=NAMESPACE_ROOT, user=NAMESPACE_ROOT)
 TO_BE_MADE = "past"
 """What is kept of a file of before its index had a past, until a job has made that."""
 ALL_RECORDS = "SELECT id FROM records WHERE id > ? ORDER BY id LIMIT ?"
-NONE_YET = "SELECT space, id FROM search WHERE embedder = 0 AND (space, id) > (?1, ?2) AND (?3 IS NULL OR space = ?3)"
-NOT_OURS = """
-SELECT space, id FROM search WHERE (space, id) > (?1, ?2) AND (?3 IS NULL OR space = ?3)
-AND embedder NOT IN (SELECT number FROM embedders WHERE embedders.id = ?4)
-"""
+NONE_YET = "embedder = 0"
+NOT_OURS = "embedder NOT IN (SELECT number FROM embedders WHERE embedders.id = :embedder)"
+"""Which rows of the index lack vectors: those without any, or all that have none of this embedder's."""
 
 Key = tuple[str, str]
 """A row of the search index: its space and its id."""
@@ -108,30 +106,37 @@ class Reindexer:
     def embed_rest(self, space: str | None = None, *, among: str = NOT_OURS) -> int:
         """Embed what has no vectors of this store's embedder, in a space or everywhere, in batches; returns how many
         texts that were. StoreError when the embedder fails."""
-        embedded, last = 0, ("", "")
-        while lacking := self._next(among, last, space):
-            embedded += self._fill(lacking)
-            last = lacking[-1]
+        embedded = 0
+        for each in self._spaces(among) if space is None else [space]:
+            last = ""
+            while lacking := self._next(among, each, last):
+                embedded += self._fill(each, lacking)
+                last = lacking[-1]
         if space is None and among is NOT_OURS:
             with self._database.write() as connection:
                 self._indexer.take_over(connection)
         return embedded
 
-    def _next(self, among: str, after: Key, space: str | None) -> list[Key]:
-        """The next rows that lack vectors, all of one space."""
-        values = (*after, space) if among is NONE_YET else (*after, space, self._indexer.embedder_id)
+    def _spaces(self, among: str) -> list[str]:
+        """The spaces of the rows that lack vectors."""
+        sql = f"SELECT DISTINCT space FROM search WHERE {among} ORDER BY space"
         with self._database.read() as connection:
-            found = connection.execute(f"{among} ORDER BY space, id LIMIT {BATCH}", values).fetchall()
-        return [(str(in_space), str(id)) for in_space, id in found if in_space == found[0][0]]
+            return [str(space) for (space,) in connection.execute(sql, {"embedder": self._indexer.embedder_id})]
 
-    def _fill(self, lacking: Sequence[Key]) -> int:
-        space, ids = lacking[0][0], [id for _, id in lacking]
-        with self._database.read() as connection:
+    def _next(self, among: str, space: str, after: str) -> list[str]:
+        """The next rows of a space that lack vectors, by id."""
+        sql = f"SELECT id FROM search WHERE space = :space AND id > :after AND {among} ORDER BY id LIMIT {BATCH}"
+        values = {"space": space, "after": after, "embedder": self._indexer.embedder_id}
+        with self._database.read(tenant_of(space)) as connection:
+            return [str(id) for (id,) in connection.execute(sql, values)]
+
+    def _fill(self, space: str, ids: Sequence[str]) -> int:
+        with self._database.read(tenant_of(space)) as connection:
             documents = self._documents(connection, space, ids)
         prepared = self._indexer.prepare(documents, patient=True)
         if prepared.failure:
             raise StoreError(f"the embedder failed: {prepared.failure}")
-        with self._database.write() as connection:
+        with self._database.write(tenant_of(space)) as connection:
             # what was written or erased while the embedder was at work is not put back
             still = set(self._documents(connection, space, ids))
             rows = self._indexer.settle(connection, prepared)
@@ -197,7 +202,7 @@ class Reindexer:
     def _replace(self, space: str, documents: Sequence[Document], version: int, prepare: Prepare) -> bool:
         """Replace a space's rows; False when it was written to since `version`."""
         parts = [prepare(documents[start : start + BATCH]) for start in range(0, len(documents), BATCH)]
-        with self._database.write() as connection:
+        with self._database.write(of=tenant_of(space)) as connection:
             if self._index.version(connection, space) != version:
                 return False
             self._index.clear(connection, space)

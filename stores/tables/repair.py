@@ -25,7 +25,10 @@ __all__ = ["Repair"]
 
 NEWEST = "SELECT body FROM revisions WHERE id = ? ORDER BY revision DESC"
 OWNER = "SELECT tenant, author FROM records WHERE id = ?"
-FILL_RELATIONS = f"INSERT INTO relations (id, kind, target) SELECT DISTINCT * FROM ({RELATIONS}) WHERE true"
+FILL_RELATIONS = f"""
+INSERT INTO relations (id, kind, target)
+SELECT DISTINCT id, kind, target FROM ({RELATIONS} WHERE records.tenant = :tenant)
+"""
 
 
 class Repair:
@@ -84,7 +87,9 @@ class Repair:
     def _relate(self, connection: Connection) -> Iterator[Finding]:
         before = set(connection.execute("SELECT id, kind, target FROM relations"))
         connection.execute("DELETE FROM relations")
-        connection.execute(FILL_RELATIONS)
+        for (tenant,) in connection.execute("SELECT DISTINCT tenant FROM records").fetchall():
+            with connection.of(str(tenant)):
+                connection.execute(FILL_RELATIONS, {"tenant": tenant})
         changed = before ^ set(connection.execute("SELECT id, kind, target FROM relations"))
         if changed:
             yield _done("relations", f"{len(changed)} relations are what the records say again")

@@ -116,14 +116,14 @@ class Restoring:
         packs = [_pack(entry) for entry in entries]
         named = {id for pack in packs for id in _named(pack)}
         if dry_run:
-            with self._transaction(dry_run) as connection:
+            with self._transaction(identity.tenant, dry_run) as connection:
                 run = _Run(connection, identity, self._clock(), named)
                 return [run.restore(pack) for pack in packs]
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             look = _Run(connection, identity, self._clock(), named)
             fresh = [pack for pack in packs if look.outcome(pack) == "new"]
         ready = self._prepare(identity.tenant, fresh)
-        with self._transaction(dry_run) as connection:
+        with self._transaction(identity.tenant, dry_run) as connection:
             run = _Run(connection, identity, self._clock(), named)
             outcomes = [run.restore(pack) for pack in packs]
             self._make_searchable(connection, identity, run, ready)
@@ -136,10 +136,10 @@ class Restoring:
         return outcomes
 
     @contextmanager
-    def _transaction(self, dry_run: bool) -> Iterator[Connection]:
+    def _transaction(self, tenant: str, dry_run: bool) -> Iterator[Connection]:
         """A transaction; rolled back at its end for a dry run, which therefore foresees what entries do to others."""
         try:
-            with self._database.write() as connection:
+            with self._database.write(of=tenant) as connection:
                 yield connection
                 if dry_run:
                     raise _Undo
@@ -255,7 +255,8 @@ class _Run:
         """A record is there when every revision of the entry is; it may have gone on from there."""
         stored = pack.stored
         id, tenant = stored.record.id, self._identity.tenant
-        owner = self._connection.execute("SELECT tenant, author FROM records WHERE id = ?", (id,)).fetchone()
+        with self._connection.of(None):  # another tenant may have it
+            owner = self._connection.execute("SELECT tenant, author FROM records WHERE id = ?", (id,)).fetchone()
         if owner is not None:
             sql = "SELECT revision, actor, receipt, body FROM revisions WHERE id = ?"
             known = {

@@ -65,6 +65,11 @@ BODY = "(SELECT body FROM revisions WHERE revisions.id = records.id AND revision
 FOUND = f"records.id, records.revision, {BODY}, records.author, records.usage_count, records.last_used_at"
 """What `Rows` reads of a row, in this order."""
 
+UNKNOWN = FOUND.replace(
+    BODY, f"CASE WHEN id || ' ' || revision IN (SELECT value FROM json_each(:known)) THEN NULL ELSE {BODY} END"
+)
+"""The same, without what it says where that is known."""
+
 PERMITTED = """
 records.tenant = :tenant AND records.owner = :owner AND records.owner_id = :owner_id
 AND (records.owner <> 'session' OR records.author = :user)
@@ -300,6 +305,7 @@ class Rows:
     def __init__(self, *, cached: int = 4_096) -> None:
         self._limit = cached
         self._parsed: OrderedDict[tuple[str, int], Record] = OrderedDict()
+        self._newest: dict[str, int] = {}
         self._lock = threading.Lock()
 
     def find(self, connection: Connection, condition: str, values: dict[str, Any]) -> Iterator[Stored]:
@@ -313,8 +319,18 @@ class Rows:
 
     def several(self, connection: Connection, tenant: str, ids: Iterable[str]) -> dict[str, Stored]:
         """Records of this tenant by id; those that do not exist are left out."""
-        found = self.find(connection, BY_IDS, {"tenant": tenant, "ids": json.dumps(list(ids))})
-        return {stored.record.id: stored for stored in found}
+        asked = list(ids)
+        with self._lock:
+            known = {id: self._parsed[id, self._newest[id]] for id in asked if id in self._newest}
+        values = {
+            "tenant": tenant,
+            "ids": json.dumps(asked),
+            "known": json.dumps([f"{id} {record.revision}" for id, record in known.items()]),
+        }
+        found: dict[str, Stored] = {}
+        for id, revision, body, *rest in connection.execute(f"SELECT {UNKNOWN} FROM records WHERE {BY_IDS}", values):
+            found[id] = self._stored(id, revision, body, *rest, record=None if body else known[id])
+        return found
 
     def count_use(self, connection: Connection, identity: Identity, ids: Iterable[str], at: datetime) -> None:
         """Note that these records were used, those that the identity may read."""
@@ -344,11 +360,21 @@ class Rows:
         for id, revision, body, author in rows:
             yield self._stored(id, revision, body, author, 0, None)
 
-    def _stored(self, id: str, revision: int, body: str, author: str, used: int, last_used: int | None) -> Stored:
+    def _stored(
+        self,
+        id: str,
+        revision: int,
+        body: str,
+        author: str,
+        used: int,
+        last_used: int | None,
+        *,
+        record: Record | None = None,
+    ) -> Stored:
         with self._lock:
-            record = self._parsed.get((id, revision))
+            record = record or self._parsed.get((id, revision))
             if record is not None:
-                self._parsed.move_to_end((id, revision))
+                self._keep(record)
         if record is None:
             try:
                 record = Record.model_validate_json(str(body))
@@ -357,15 +383,24 @@ class Rows:
                     f"record {id} is damaged; restore a backup (`everthread doctor` names all that are)"
                 ) from error
             with self._lock:
-                self._parsed[id, revision] = record
-                if len(self._parsed) > self._limit:
-                    self._parsed.popitem(last=False)
+                self._keep(record)
         if used:
             at = None if last_used is None else moment(last_used)
             record = record.model_copy(update={"usage_count": used, "last_used_at": at})
         return Stored(record, author)
 
+    def _keep(self, record: Record) -> None:
+        key = (record.id, record.revision)
+        self._parsed[key] = record
+        self._parsed.move_to_end(key)
+        self._newest[record.id] = max(record.revision, self._newest.get(record.id, 0))
+        if len(self._parsed) > self._limit:
+            (id, revision), _ = self._parsed.popitem(last=False)
+            if self._newest.get(id) == revision:
+                del self._newest[id]
+
     def forget(self) -> None:
         """Empty the cache: after an erasure nothing of it stays in this process's memory."""
         with self._lock:
             self._parsed.clear()
+            self._newest.clear()

@@ -33,6 +33,7 @@ __all__ = [
     "past_id",
     "past_space",
     "record_space",
+    "tenant_of",
     "whose_past",
 ]
 
@@ -124,6 +125,11 @@ def evidence_space(identity: Identity) -> str:
     return "/".join((encode_label(identity.tenant), "evidence", encode_label(identity.user)))
 
 
+def tenant_of(space: str) -> str:
+    """Whose it is."""
+    return unquote(space.split("/", 1)[0])
+
+
 def is_evidence_space(space: str) -> bool:
     """Whether a space holds messages; else it holds records."""
     return space.split("/")[1] == "evidence"
@@ -179,38 +185,43 @@ class SearchIndex:
         """Add rows at the end of their groups; a row whose id is there already is replaced where it stands."""
         if not rows:
             return
-        replaces = one(connection, REPLACES, space, json.dumps([row.id for row in rows]))
-        first = self._raise_version(connection, space, len(rows), removes=replaces) - len(rows) + 1
-        connection.executemany(
-            PUT,
-            [
-                (space, seq, row.group, row.id, row.speaker, *row.bounds, row.embedder, row.blob)
-                for seq, row in enumerate(rows, start=first)
-            ],
-        )
+        with connection.of(tenant_of(space)):
+            replaces = one(connection, REPLACES, space, json.dumps([row.id for row in rows]))
+            first = self._raise_version(connection, space, len(rows), removes=replaces) - len(rows) + 1
+            connection.executemany(
+                PUT,
+                [
+                    (space, seq, row.group, row.id, row.speaker, *row.bounds, row.embedder, row.blob)
+                    for seq, row in enumerate(rows, start=first)
+                ],
+            )
 
     def row(self, connection: Connection, space: str, id: str) -> SearchRow | None:
         """A row as it stands; None when there is none."""
-        rows: Iterable[tuple[Any, ...]] = connection.execute(ROW, (space, id))
+        with connection.of(tenant_of(space)):
+            rows: Iterable[tuple[Any, ...]] = connection.execute(ROW, (space, id))
         for name, group, speaker, blob, embedder, *bounds in rows:
             return SearchRow(name, group, speaker, blob, embedder, Bounds(*bounds))
         return None
 
     def delete(self, connection: Connection, space: str, ids: Iterable[str]) -> int:
         """Remove rows by id; returns how many there were."""
-        self._raise_version(connection, space, 1, removes=True)
-        before = connection.total_changes()
-        connection.executemany("DELETE FROM search WHERE space = ? AND id = ?", [(space, id) for id in ids])
-        return connection.total_changes() - before
+        with connection.of(tenant_of(space)):
+            self._raise_version(connection, space, 1, removes=True)
+            before = connection.total_changes()
+            connection.executemany("DELETE FROM search WHERE space = ? AND id = ?", [(space, id) for id in ids])
+            return connection.total_changes() - before
 
     def clear(self, connection: Connection, space: str) -> None:
         """Remove every row of a space."""
-        self._raise_version(connection, space, 1, removes=True)
-        connection.execute("DELETE FROM search WHERE space = ?", (space,))
+        with connection.of(tenant_of(space)):
+            self._raise_version(connection, space, 1, removes=True)
+            connection.execute("DELETE FROM search WHERE space = ?", (space,))
 
     def version(self, connection: Connection, space: str) -> int:
         """The space's version: another one means that a row was put or deleted; 0 before the first."""
-        return one(connection, "SELECT version FROM search_versions WHERE space = ?", space) or 0
+        with connection.of(tenant_of(space)):
+            return one(connection, "SELECT version FROM search_versions WHERE space = ?", space) or 0
 
     def _raise_version(self, connection: Connection, space: str, by: int, *, removes: bool) -> int:
         """The space's version after raising it; versions are never used twice, so they number the rows too."""

@@ -161,7 +161,7 @@ class Tasks:
 
     def due(self, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
         """See `contract.Tasks.due`."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             return _due_in(connection, identity, thread_id, now)
 
     def claim(self, identity: Identity, thread_id: str, now: datetime) -> list[Task]:
@@ -221,7 +221,7 @@ class Tasks:
             "thread": thread_id,
             "statuses": None if statuses is None else json.dumps(list(statuses)),
         }
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             return [_task(row) for row in connection.execute(OF, values)]
 
     def _move(self, identity: Identity, task_id: str, status: TaskStatus, result: str | None = None) -> Task:

@@ -54,13 +54,13 @@ SELECT seq, {COLUMNS} FROM messages
 WHERE erased_at IS NULL AND seq IN (SELECT CAST(value AS BIGINT) FROM json_each(?))
 """
 ALL = f"""
-SELECT seq, tenant, user, {COLUMNS} FROM messages JOIN threads USING (thread_id)
+SELECT seq, threads.tenant, user, {COLUMNS} FROM messages JOIN threads USING (thread_id)
 WHERE messages.erased_at IS NULL AND seq > ? ORDER BY seq LIMIT ?
 """
 THREADS = """
 SELECT threads.thread_id, name, memory, memory_because, count(seq), min(at), max(at)
 FROM threads LEFT JOIN messages ON messages.thread_id = threads.thread_id AND messages.erased_at IS NULL
-WHERE tenant = ? AND user = ?
+WHERE threads.tenant = ? AND user = ?
 GROUP BY threads.thread_id
 HAVING count(seq) > 0 OR threads.erased_at IS NULL
 ORDER BY coalesce(max(at), bound_at) DESC, threads.thread_id
@@ -99,7 +99,7 @@ class Transcripts:
 
     def bind(self, identity: Identity, thread_id: str, *, name: str | None = None) -> None:
         """Make the thread this identity's at first use; AccessDenied if it is another user's (R23)."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             if owns_thread(connection, identity, thread_id) and name is None:
                 return
         with self._database.write(identity.tenant) as connection:
@@ -107,7 +107,7 @@ class Transcripts:
 
     def threads(self, identity: Identity) -> list[ThreadInfo]:
         """This user's threads, the most recent first; one that was erased is listed again when it is used again."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             rows: Rows = connection.execute(THREADS, (identity.tenant, identity.user)).fetchall()
         return [
             ThreadInfo(
@@ -135,7 +135,7 @@ class Transcripts:
 
     def memory_of(self, identity: Identity, thread_id: str) -> Memory:
         """What was chosen for this thread; `on` when nothing was. AccessDenied if it is another user's."""
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             owns_thread(connection, identity, thread_id)
             chosen: Memory | None = one(connection, "SELECT memory FROM threads WHERE thread_id = ?", thread_id)
         return chosen or "on"
@@ -201,7 +201,7 @@ class Transcripts:
 
         Raises AccessDenied if the thread is another user's, UsageError if it has never had a message `after`.
         """
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             if not owns_thread(connection, identity, thread_id):
                 return []
             start = 0 if after is None else _number_of(connection, thread_id, after)
@@ -249,7 +249,7 @@ class Transcripts:
         """(thread id, message id) of this user's messages that hold one of these texts, in their text or their payload,
         in the order they were said."""
         traces = Traces(words)
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             return [
                 (str(thread_id), str(message_id))
                 for thread_id, message_id, text, payload in connection.execute(
@@ -315,7 +315,7 @@ class Transcripts:
         for thread_id, message_id in first:
             threads.setdefault(thread_id, []).append(message_id)
         known: set[tuple[str, str]] = set()
-        with self._database.read() as connection:
+        with self._database.read(identity.tenant) as connection:
             for thread_id, message_ids in threads.items():
                 owns_thread(connection, identity, thread_id)
                 rows = connection.execute(KNOWN, (thread_id, json.dumps(message_ids)))

@@ -46,7 +46,7 @@ REVISIONS = "SELECT {columns} FROM revisions WHERE id = ? ORDER BY revision"
 RECEIPTS_OF_SCOPE = """
 SELECT {columns} FROM receipts WHERE tenant = :tenant AND user = :user AND id IN (
     SELECT receipt FROM revisions JOIN records USING (id)
-    WHERE tenant = :tenant AND owner = :owner AND owner_id = :owner_id
+    WHERE records.tenant = :tenant AND owner = :owner AND owner_id = :owner_id
 )
 ORDER BY id
 """

@@ -21,12 +21,15 @@ BATCH = 200
 """Rows that are looked through together."""
 
 KEPT_WORDS = (
-    ("records", "SELECT tenant, author, body, reason FROM revisions JOIN records USING (id)"),
+    ("records", "SELECT records.tenant, author, body, reason FROM revisions JOIN records USING (id)"),
     ("receipts", "SELECT tenant, user, body FROM receipts"),
-    ("messages", "SELECT tenant, user, text, payload FROM messages JOIN threads USING (thread_id)"),
+    ("messages", "SELECT threads.tenant, user, text, payload FROM messages JOIN threads USING (thread_id)"),
     ("artifacts", "SELECT tenant, user, text FROM artifacts"),
     ("tasks", "SELECT tenant, user, text, result FROM tasks"),
-    ("waiting inputs", "SELECT tenant, user, text FROM inbox JOIN threads USING (thread_id) WHERE text IS NOT NULL"),
+    (
+        "waiting inputs",
+        "SELECT threads.tenant, user, text FROM inbox JOIN threads USING (thread_id) WHERE text IS NOT NULL",
+    ),
     ("reasons", "SELECT tenant, user, erased_because FROM threads WHERE erased_because IS NOT NULL"),
     ("plain items", "SELECT NULL, NULL, value FROM items"),
 )

@@ -1,6 +1,6 @@
 import pytest
 
-from everthread.stores.postgres.statements import translate
+from everthread.stores.postgres.statements import of_tenant, translate
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,53 @@ from everthread.stores.postgres.statements import translate
 )
 def test_our_sql_is_what_postgresql_reads(ours: str, theirs: str) -> None:
     assert translate(ours) == theirs
+
+
+OWN = "tenant = %(this_tenant)s"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (
+            "SELECT a FROM search WHERE space = ? AND seq > ?",
+            f"SELECT a FROM (SELECT * FROM search WHERE search.{OWN}) AS search WHERE space = %(p1)s AND seq > %(p2)s",
+        ),
+        (
+            "SELECT 1 FROM tasks AS other WHERE other.id = :id",
+            f"SELECT 1 FROM (SELECT * FROM tasks WHERE tasks.{OWN}) AS other WHERE other.id = %(id)s",
+        ),
+        (
+            "SELECT 1 FROM json_each(?2) AS fresh CROSS JOIN search ON search.space = ?1",
+            "SELECT 1 FROM json_each(%(p2)s) AS fresh "
+            f"JOIN (SELECT * FROM search WHERE search.{OWN}) AS search ON search.space = %(p1)s",
+        ),
+        (
+            "UPDATE messages SET text = x'' WHERE id = ? AND (a OR b IN (SELECT c FROM d WHERE e)) RETURNING seq",
+            f"UPDATE messages SET text = '\\x'::bytea WHERE messages.{OWN} AND "
+            "(id = %(p1)s AND (a OR b IN (SELECT c FROM d WHERE e))) RETURNING seq",
+        ),
+        (
+            "DELETE FROM relations WHERE id = ? OR target = ?",
+            f"DELETE FROM relations WHERE relations.{OWN} AND (id = %(p1)s OR target = %(p2)s) ",
+        ),
+        ("DELETE FROM relations", f"DELETE FROM relations WHERE relations.{OWN} "),
+        (
+            "INSERT INTO search (space, id) VALUES (?, ?) ON CONFLICT (space, id) DO UPDATE SET seq = excluded.seq",
+            "INSERT INTO search (tenant, space, id) VALUES (%(this_tenant)s, %(p1)s, %(p2)s) "
+            "ON CONFLICT (tenant, space, id) DO UPDATE SET seq = excluded.seq",
+        ),
+        (
+            "INSERT INTO relations (id) SELECT DISTINCT id FROM records",
+            "INSERT INTO relations (tenant, id) SELECT DISTINCT %(this_tenant)s, id "
+            f"FROM (SELECT * FROM records WHERE records.{OWN}) AS records",
+        ),
+        (
+            "INSERT INTO records (id, tenant) VALUES (?, ?) ON CONFLICT (id) DO NOTHING",
+            "INSERT INTO records (id, tenant) VALUES (%s, %s) ON CONFLICT (tenant, id) DO NOTHING",
+        ),
+        ("SELECT name FROM threads WHERE thread_id = ?", "SELECT name FROM threads WHERE thread_id = %s"),
+    ],
+)
+def test_a_statement_of_a_tenant_is_about_its_rows_alone(ours: str, theirs: str) -> None:
+    assert translate(of_tenant(ours)) == theirs
