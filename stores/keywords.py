@@ -79,11 +79,42 @@ class Hits(NamedTuple):
     @classmethod
     def of(cls, parts: Sequence[tuple[Ints, NDArray[np.uint16]]]) -> Hits:
         """Those of all segments that are among the documents."""
+        if not parts:
+            return cls(np.zeros(0, np.int64), np.zeros(0, np.float32))
         rows = np.concatenate([part[0] for part in parts])
         counts = np.concatenate([part[1] for part in parts]).astype(np.float32)
         there = rows >= 0
         return cls(rows, counts) if there.all() else cls(rows[there], counts[there])
 
+
+class Whole(NamedTuple):
+    """What a scope holds in all, of which some documents are looked at: their scores are those that they have among
+    all. Documents of threads have none: what they score depends on those beside them."""
+
+    numbers: NDArray[np.float64]
+    """Sums over all documents: how many there are, their terms, their chunks, how many have vectors (Latin, CJK); then,
+    each of as many numbers as a vector: their unit chunks, their directions, the middle of each one's chunks (Latin,
+    CJK)."""
+    containing: dict[int, int]
+    """How many documents contain each term that is asked for."""
+
+    @property
+    def documents(self) -> int:
+        return int(self.numbers[0])
+
+    @property
+    def length(self) -> float:
+        """Terms of a document, on average."""
+        return float(self.numbers[1]) / max(1.0, float(self.numbers[0]))
+
+    def vectors(self, n: int) -> NDArray[np.float64]:
+        """The n-th of the sums that are vectors."""
+        dims = (len(self.numbers) - PLAIN) // 4
+        return self.numbers[PLAIN + n * dims : PLAIN + (n + 1) * dims]
+
+
+PLAIN = 5
+"""Numbers of a `Whole` that are no vectors."""
 
 Find = Callable[[str, Iterable[int]], list[Hits]]
 """Where each of some terms is, in their order; in the documents' "body" or "date"."""
@@ -105,13 +136,17 @@ class Words(NamedTuple):
 class Keywords:
     """BM25 over postings; body and date apart, so that a window or a thread counts a date once."""
 
-    def __init__(self, find: Find, lengths: Floats, dated: Floats, threads: Threads | None) -> None:
+    def __init__(
+        self, find: Find, lengths: Floats, dated: Floats, threads: Threads | None, whole: Whole | None = None
+    ) -> None:
         self._find = find
         self.lengths = lengths
         """Terms of each document, without its date's."""
         self._count = len(lengths)
+        self._whole = whole
+        self._documents = self._count if whole is None else whole.documents
         self._threads = threads
-        self._own_norm = _length_norm(lengths + dated, B_DOCUMENT)
+        self._own_norm = _length_norm(lengths + dated, B_DOCUMENT, None if whole is None else whole.length)
         if threads is not None:
             self._window_norm = _length_norm(threads.windowed(lengths) + dated, B_CONTEXT)
             self._thread_norm = _length_norm(threads.summed(lengths), B_CONTEXT)
@@ -123,7 +158,7 @@ class Keywords:
         thread = np.zeros(threads.count if threads else 0, np.float32)
         asked: list[float] = []
         bodies, dates = self._find("body", query), self._find("date", query)
-        for weight, body, day in zip(query.values(), bodies, dates, strict=True):
+        for (term, weight), body, day in zip(query.items(), bodies, dates, strict=True):
             if threads is not None:
                 near = threads.around(body)
                 near[day.rows] += day.counts
@@ -132,8 +167,9 @@ class Keywords:
                 said[np.unique(threads.of[day.rows])] += 1
                 _add(thread, said, self._thread_norm, weight)
             hits = body if not len(day.rows) else self._together(body, day)
-            own[hits.rows] += weight * _bm25(hits.counts, self._own_norm[hits.rows], self._count)
-            rarity = weight * _idf(self._count + RARITY_PRIOR, len(hits.rows))
+            containing = self._containing(term, len(hits.rows))
+            own[hits.rows] += weight * _bm25(hits.counts, self._own_norm[hits.rows], self._documents, containing)
+            rarity = weight * _idf(self._documents + RARITY_PRIOR, containing)
             asked.append(rarity)
             covered[hits.rows] += rarity
         covered = np.minimum(1, covered / np.float32(_to_cover(asked)))
@@ -147,10 +183,17 @@ class Keywords:
         rows = np.flatnonzero(counts)
         return Hits(rows, counts[rows])
 
-    def documents(self, terms: Iterable[int]) -> dict[int, int]:
-        """How many documents contain each term, dates aside."""
+    def _containing(self, term: int, here: int) -> int:
+        """How many documents contain a term, when so many of these do."""
+        return here if self._whole is None else max(here, self._whole.containing.get(term, 0))
+
+    def shares(self, terms: Iterable[int]) -> dict[int, float]:
+        """Which part of the documents contains each term, dates aside."""
         asked = dict.fromkeys(terms, 0.0)
-        return {term: len(hits.rows) for term, hits in zip(asked, self._find("body", asked), strict=True)}
+        return {
+            term: self._containing(term, len(hits.rows)) / self._documents
+            for term, hits in zip(asked, self._find("body", asked), strict=True)
+        }
 
     def dated(self, terms: Sequence[int]) -> list[Hits]:
         """Which documents have each term in their date, in the order of the terms."""
@@ -160,12 +203,12 @@ class Keywords:
 def _add(total: Floats, found: Floats, norm: Floats, weight: float) -> None:
     """Add one term's BM25 where it occurs."""
     hits = np.flatnonzero(found)
-    total[hits] += weight * _bm25(found[hits], norm[hits], len(total))
+    total[hits] += weight * _bm25(found[hits], norm[hits], len(total), len(hits))
 
 
-def _bm25(counts: Floats, norms: Floats, documents: int) -> Floats:
+def _bm25(counts: Floats, norms: Floats, documents: int, containing: int) -> Floats:
     """One term's BM25 where it occurs."""
-    return np.asarray(np.float32((K1 + 1) * _idf(documents, len(counts))) * counts / (counts + norms), np.float32)
+    return np.asarray(np.float32((K1 + 1) * _idf(documents, containing)) * counts / (counts + norms), np.float32)
 
 
 def _idf(documents: int, containing: int) -> float:
@@ -179,5 +222,7 @@ def _to_cover(rarities: list[float]) -> float:
     return sqrt(sum(rarities) * heaviest) or 1.0
 
 
-def _length_norm(lengths: Floats, b: float) -> Floats:
-    return np.asarray(K1 * (1 - b + b * lengths / max(1e-9, float(lengths.mean()))), np.float32)
+def _length_norm(lengths: Floats, b: float, mean: float | None = None) -> Floats:
+    if mean is None:
+        mean = float(lengths.mean())
+    return np.asarray(K1 * (1 - b + b * lengths / max(1e-9, mean)), np.float32)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from everthread.stores.embedding import unit
 from everthread.stores.encoding import Document, encode, pieces, term_hash
-from everthread.stores.keywords import LONG_QUERY, Hits, Keywords, Threads
+from everthread.stores.keywords import LONG_QUERY, Hits, Keywords, Threads, Whole
 from everthread.stores.query import SAYS_NOTHING, Query
 from everthread.stores.segments import BLOCK, Indexed, Names, Segment, Vectors
 from everthread.stores.text import stem
@@ -93,12 +93,20 @@ class Scores(NamedTuple):
 class Corpus:
     """The documents of one scope, ready to be scored; immutable. Statistics are those of exactly these documents."""
 
-    def __init__(self, segments: Sequence[Segment], order: Ints, *, spans: dict[int, _Spans] | None = None) -> None:
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        order: Ints,
+        *,
+        spans: dict[int, _Spans] | None = None,
+        whole: Whole | None = None,
+    ) -> None:
         self.segments = tuple(segments)
         """Where the documents are. A corpus may hold only some rows of a segment."""
         self._order = order
         self._offsets = np.cumsum([0, *map(len, segments)])
         self._known_spans = spans or {}
+        self._whole = whole
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[Any, ...]]) -> Corpus:
@@ -159,6 +167,41 @@ class Corpus:
         """The documents where `mask` is true, as a corpus of their own: the others count nowhere."""
         return Corpus(self.segments, self._order[np.asarray(mask, bool)])
 
+    def part_of(self, whole: Whole) -> Corpus:
+        """The same documents, scored as what they are among all of a scope. For those that stand for themselves."""
+        return Corpus(self.segments, self._order, whole=whole)
+
+    def beside(self, others: Corpus, query: Query) -> Corpus:
+        """These documents and all those of another corpus, scored as they are among all that these are of and those."""
+        assert self._whole is not None
+        dims = 0 if query.vector is None else len(query.vector)
+        more = others.summed(dims, [*query.terms, *(query.words or ())])
+        containing = {term: self._whole.containing.get(term, 0) + count for term, count in more.containing.items()}
+        whole = Whole(self._whole.numbers + more.numbers, containing)
+        return Corpus.joined([self, others]).part_of(whole)
+
+    def summed(self, dims: int, terms: Iterable[int] = ()) -> Whole:
+        """What these documents are in all, for vectors of so many numbers and these terms."""
+        asked = list(terms)
+        found = [self._find(kind, asked) for kind in ("body", "date")]
+        containing = {
+            term: len(np.union1d(body.rows, date.rows)) for term, body, date in zip(asked, *found, strict=True)
+        }
+        plain = np.array([len(self), self._column("lengths").sum() + self._column("dated").sum(), 0, 0, 0], np.float64)
+        dense = _Dense(self, dims, None) if len(self) else None
+        vectors = np.zeros((4, dims)) if dense is None else dense.summed(plain)
+        return Whole(np.concatenate([plain, vectors.reshape(-1)]), containing)
+
+    def directions(self, query: Query) -> list[Floats]:
+        """Where the best documents lie by their meaning: the directions in which the most is to be looked for."""
+        if query.vector is None:
+            return []
+        weighed = self._weighed(query)
+        if self._whole is None or weighed is None:
+            return [query.vector]
+        mean = self._whole.vectors(0) / (self._whole.numbers[2] + MEAN_PRIOR)
+        return [unit(np.asarray(weighed - mean, np.float32)), query.vector]
+
     def holding(self, allows: Callable[[str], bool], now: int, as_of: int | None = None) -> Mask:
         """Which documents hold now (microseconds since 1970), for whom `allows` says of their reach; with `as_of`,
         those that the store had then."""
@@ -196,7 +239,7 @@ class Corpus:
             fused += np.float32(CONTEXT_SHARE * self._threads.followed) * context
         fused *= self._factors(query)
         likely = self._covered_share(query)
-        evidence = likely * found.covered + (1 - likely) * vectors.meaning(cosine, query.cjk)
+        evidence = likely * found.covered + (1 - likely) * vectors.meaning(cosine, query)
         evidence = np.where(vectors.known, evidence, found.covered)
         named = self._named_speaker(query.text)
         if named is None:
@@ -230,7 +273,7 @@ class Corpus:
         stop word, counts half. The plain vector where the words are not known."""
         if query.words is None or query.vector is None:
             return query.vector
-        shares = {word: count / len(self) for word, count in self._keywords.documents(query.words).items()}
+        shares = self._keywords.shares(query.words)
         shares[SAYS_NOTHING] = 1.0
         rows = [row / np.float32(1 + shares[word]) for word, row in query.words.items()]
         return unit(np.sum(rows, axis=0)) if rows else query.vector
@@ -289,7 +332,7 @@ class Corpus:
 
     @cached_property
     def _keywords(self) -> Keywords:
-        return Keywords(self._find, self._column("lengths"), self._column("dated"), self._threads)
+        return Keywords(self._find, self._column("lengths"), self._column("dated"), self._threads, self._whole)
 
     def _find(self, kind: str, terms: Iterable[int]) -> list[Hits]:
         """Where each term is in the documents' "body" or "date", in their order."""
@@ -421,6 +464,7 @@ class _Dense:
 
     def __init__(self, corpus: Corpus, dims: int, spans: _Spans | None) -> None:
         self._corpus = corpus
+        self._corpus_dims = dims
         self._count = len(corpus)
         self._parts: list[tuple[Vectors, Ints]] = [
             (segment.vectors[dims], corpus._placed(segment.vectors[dims].rows, offset))
@@ -453,8 +497,12 @@ class _Dense:
                 there = int(kept.sum())
             chunks += there
             totals.append(np.stack(sums))
-        counts = np.array([[chunks + MEAN_PRIOR], [self._count + MEAN_PRIOR]], np.float32)
-        mean, context = np.sum(totals, axis=0) / counts
+        documents, sums_of_all = self._count, np.sum(totals, axis=0)
+        if (scope := self._corpus._whole) is not None:
+            documents, chunks = scope.documents, int(scope.numbers[2])
+            sums_of_all = np.stack([scope.vectors(0), scope.vectors(1)]).astype(np.float32)
+        counts = np.array([[chunks + MEAN_PRIOR], [documents + MEAN_PRIOR]], np.float32)
+        mean, context = sums_of_all / counts
         whole, self._chunks = np.zeros(self._count, np.float32), []
         for vectors, places in self._parts:
             along, along_context = vectors.along(mean, context)
@@ -520,10 +568,33 @@ class _Dense:
         context[self.known] = near[self.known]
         return chunk, context, cosine
 
-    def meaning(self, cosine: Floats, cjk: bool) -> Floats:
+    def summed(self, plain: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sums of `keywords.Whole` that are vectors; counts what there is of them into `plain`."""
+        total = np.zeros((4, self._corpus_dims))
+        for vectors, places in self._parts:
+            there = places >= 0
+            chunks, directions = vectors.total(
+                there[vectors.of_chunk].astype(np.float32),
+                (there / np.maximum(1e-9, vectors.lengths))[vectors.of_chunk].astype(np.float32) * vectors.sizes,
+            )
+            cjk = there & self._cjk[np.maximum(0, places)]
+            share = 1 / np.bincount(vectors.of_chunk, minlength=len(places))
+            middles = vectors.total(
+                *(((kind * share)[vectors.of_chunk]).astype(np.float32) for kind in (there & ~cjk, cjk))
+            )
+            total += np.stack([chunks, directions, *middles])
+            plain[2:5] += [there[vectors.of_chunk].sum(), (there & ~cjk).sum(), cjk.sum()]
+        return total
+
+    def meaning(self, cosine: Floats, query: Query) -> Floats:
         """How far each cosine rises above that of unrelated documents in the query's script, from 0 to 1."""
-        alike = cosine[self.known & (self._cjk == cjk)]
-        base = (alike.sum() + UNRELATED_PRIOR * UNRELATED_COSINE[cjk]) / (len(alike) + UNRELATED_PRIOR)
+        cjk, scope = query.cjk, self._corpus._whole
+        if scope is None or query.vector is None:
+            alike = cosine[self.known & (self._cjk == cjk)]
+            likeness, documents = float(alike.sum()), len(alike)
+        else:
+            likeness, documents = float(scope.vectors(2 + cjk) @ query.vector), int(scope.numbers[3 + cjk])
+        base = (likeness + UNRELATED_PRIOR * UNRELATED_COSINE[cjk]) / (documents + UNRELATED_PRIOR)
         return np.asarray(np.clip((cosine - base) / max(1e-6, 1 - base), 0, 1), np.float32)
 
 

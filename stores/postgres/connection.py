@@ -19,6 +19,8 @@ MIGRATING, WRITING, IN_LANE, TRIED = range(0x65767400, 0x65767404)
 holds it alone; one writes in a lane. TRIED is never waited for."""
 OURS = "migrations"
 """The table that says which schema this is; no part of the memory."""
+WIDE = ("search_near", "search_terms", "search_regions", "search_wide")
+"""What large spaces have besides, derived from the search table; see `nearest.sql`."""
 TABLES = """
 SELECT pg_class.relname, string_agg(quote_ident(attname), ', ' ORDER BY array_position(conkey, attnum))
 FROM pg_class JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'p'
@@ -177,7 +179,7 @@ class Connection:
         return [(name, _of_three(row)) for name, *row in found]
 
     def tables(self) -> dict[str, str]:
-        return {table: key for table, key in self.raw.execute(TABLES) if table != OURS}
+        return {table: key for table, key in self.raw.execute(TABLES) if table not in (OURS, *WIDE)}
 
     def columns(self, table: str) -> list[str]:
         found = [name for name, _ in self.raw.execute(COLUMNS, (table,))]

@@ -17,7 +17,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from everthread.errors import StoreError, UsageError
 from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import Lane, one
-from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WRITING, Connection, lock
+from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WIDE, WRITING, Connection, lock
 
 __all__ = ["SCHEMA", "Database", "is_there", "migrations", "translated", "where", "without_ours"]
 
@@ -70,11 +70,15 @@ class Database:
         self._local = threading.local()
         self._snapshots: list[psycopg.Connection[Any]] = []
         self._closed = False
+        self._has_wide = False
+        self.pgvector: str | None = None
+        """The schema of pgvector; None where it is missing."""
         with translated(f"schema {self.schema}"):
             self.path = _called(url, self.schema)
         with translated(self.path):
             with self._connected() as connection:
                 self._migrate(connection)
+                self.pgvector = _pgvector(connection)
             self._pool = ConnectionPool(
                 url,
                 kwargs={"autocommit": True},
@@ -152,7 +156,27 @@ class Database:
     def about(self, connection: AnyConnection) -> str:
         """The versions of the schema and of PostgreSQL."""
         schema, server = one(connection, "SELECT max(number) FROM migrations"), one(connection, "SHOW server_version")
-        return f"schema {schema}, PostgreSQL {server}"
+        exact = "no pgvector of 0.8 or newer (CREATE EXTENSION vector): every scope is searched exactly"
+        found = exact if self.pgvector is None else f"pgvector {one(connection, PGVECTOR)}"
+        return f"schema {schema}, PostgreSQL {server}, {found}"
+
+    # -------------------------------------------------------------------------------------------- tables made later
+
+    def has_wide(self, connection: AnyConnection) -> bool:
+        """Whether there are tables for large spaces. Once they are there, they stay."""
+        if not self._has_wide:
+            self._has_wide = bool(one(connection, "SELECT to_regclass('search_wide') IS NOT NULL"))
+        return self._has_wide
+
+    def run(self, connection: AnyConnection, script: str) -> None:
+        """Run statements that are PostgreSQL's own."""
+        assert isinstance(connection, Connection)
+        connection.raw.execute(script.encode())
+
+    def partitions(self, connection: AnyConnection) -> int:
+        """Into how many parts tables are divided here."""
+        sql = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('search')"
+        return int(one(connection, sql))
 
     def damage(self, connection: AnyConnection) -> list[str]:
         """Nothing: whether its files are sound is the server's to check (`data_checksums`, `pg_amcheck`)."""
@@ -267,7 +291,8 @@ class Database:
         still sees them. The server's log and copies, and the unused space of its pages, are not ours to see to."""
         with translated(self.path), self._connected() as raw:
             ((now,),) = raw.execute("SELECT pg_current_xact_id()::xid::text").fetchall()
-            tables = [sql.Identifier(table) for table in Connection(raw).tables()]
+            using = Connection(raw)
+            tables = [sql.Identifier(table) for table in (*using.tables(), *(WIDE if self.has_wide(using) else ()))]
             raw.execute(sql.SQL("VACUUM {}").format(sql.SQL(", ").join(tables)))
             ((sessions,),) = raw.execute(HELD_UP, {"now": now}).fetchall()
         if sessions:
@@ -340,6 +365,27 @@ def is_there(url: str) -> bool:
     with translated(where(url)), psycopg.connect(plain) as connection:
         ((there,),) = connection.execute(asked, (ours.get("schema") or SCHEMA,)).fetchall()
     return bool(there)
+
+
+PGVECTOR = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+PGVECTOR_AT = """
+SELECT nspname FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace
+WHERE extname = 'vector' AND string_to_array(extversion, '.')::int[] >= ARRAY[0, 8]
+"""
+
+
+def _pgvector(connection: psycopg.Connection[Any]) -> str | None:
+    """The schema that pgvector is in, which is put into the database if that is allowed; None where it is not."""
+    found = connection.execute(PGVECTOR_AT).fetchone()
+    if found is None and connection.execute(PGVECTOR).fetchone() is None:
+        try:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+        except (errors.InsufficientPrivilege, errors.FeatureNotSupported, errors.UndefinedFile, errors.UniqueViolation):
+            pass  # a store without it answers the same, from its tables
+        except errors.InvalidSchemaName:
+            return None
+        found = connection.execute(PGVECTOR_AT).fetchone()
+    return None if found is None else str(found[0])
 
 
 def _called(url: str, schema: str) -> str:

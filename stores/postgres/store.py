@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Self
+from typing import Literal, Self
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, TTLConfig
 
+from everthread.stores.contract import Job
 from everthread.stores.embedding import Embedder
 from everthread.stores.identity import Memory
 from everthread.stores.postgres.database import Database
+from everthread.stores.postgres.nearest import EXACT_UP_TO, Nearest
 from everthread.stores.record import now_utc
 from everthread.stores.tables.opening import Opening
 from everthread.stores.tables.store import TableStore
@@ -29,6 +31,10 @@ class PostgresStore(TableStore):
     by the hash of the tenant when the schema is made, 16 by default; it stays so. The other settings are those of
     `SqliteStore`.
 
+    A scope of more than `exact_up_to` records is searched by pgvector's HNSW index (`half_precision`: of half the size;
+    `iterative_scan`: `hnsw.iterative_scan`) and an index of terms, once a job has made them; a smaller one, and any
+    where pgvector is missing, is read and scored whole.
+
     Raises StoreError when the server cannot be reached or refuses, UsageError when the schema is another program's.
     """
 
@@ -44,26 +50,47 @@ class PostgresStore(TableStore):
         pool_size: int = 10,
         timeout: float = 30.0,
         partitions: int | None = None,
+        exact_up_to: int = EXACT_UP_TO,
+        half_precision: bool = False,
+        iterative_scan: Literal["strict_order", "relaxed_order"] = "strict_order",
         audit_reads: bool = False,
         default_consent: Memory = "on",
         clock: Callable[[], datetime] = now_utc,
     ) -> None:
+        database = Database(
+            url,
+            schema=schema,
+            synchronous=synchronous,
+            pool_size=pool_size,
+            timeout=timeout,
+            partitions=partitions,
+        )
+        self._nearest: Nearest | None = None
+
+        def nearest(embedder_id: str | None) -> Nearest:
+            self._nearest = Nearest(
+                database,
+                exact_up_to=exact_up_to,
+                half_precision=half_precision,
+                iterative_scan=iterative_scan,
+                embedder_id=embedder_id,
+            )
+            return self._nearest
+
         super().__init__(
-            Database(
-                url,
-                schema=schema,
-                synchronous=synchronous,
-                pool_size=pool_size,
-                timeout=timeout,
-                partitions=partitions,
-            ),
+            database,
             embedder=embedder,
             index=index,
             ttl=ttl,
             audit_reads=audit_reads,
             default_consent=default_consent,
             clock=clock,
+            nearest=nearest,
         )
+
+    def handlers(self) -> Mapping[str, Callable[[Job], None]]:
+        assert self._nearest is not None
+        return {**super().handlers(), "index": self._nearest.build}
 
     @classmethod
     def from_conn_string(

@@ -195,7 +195,7 @@ class Recaller:
         allows, now = partial(_allows, asked), micros(asked.now)
         with self._database.read(asked.identity.tenant) as connection:
             if asked.as_of is None:
-                corpus = self._index.corpus(connection, spaces, allows=allows, now=now)
+                corpus = self._index.answering(connection, spaces, query, allows=allows, now=now)
                 past = len(corpus)
             else:
                 then = micros(asked.as_of)

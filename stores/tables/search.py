@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import numpy as np
@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 from everthread.stores.database import Connection, one
 from everthread.stores.encoding import Bounds, without_vectors
 from everthread.stores.identity import Identity, Scope, encode_label
+from everthread.stores.query import Query
 from everthread.stores.scoring import Corpus
 from everthread.stores.segments import Indexed
 
 __all__ = [
+    "Nearest",
     "SearchIndex",
     "SearchRow",
     "evidence_space",
@@ -161,6 +163,31 @@ Allows = Callable[[Scope, str | None], bool]
 """Whether records of an owner and a reach may be seen; see `reach.is_reached`."""
 
 
+class Nearest(Protocol):
+    """Answers for spaces that are too large to be read whole."""
+
+    limit: int
+    """Up to how many rows a space is read whole. No space has more rows than its version says."""
+
+    def remove(self, connection: Connection, space: str, ids: Sequence[str] | None) -> None:
+        """Take rows out (all for None) before they are changed or gone in the search table."""
+
+    def follow(self, connection: Connection, space: str, before: int, version: int, ids: Sequence[str]) -> None:
+        """Add rows that were just written, between these versions of the space."""
+
+    def candidates(
+        self,
+        connection: Connection,
+        versions: Mapping[str, int],
+        query: Query,
+        *,
+        allows: Callable[[str], bool],
+        now: int,
+    ) -> tuple[set[str], Corpus] | None:
+        """Those of the spaces that need not be read, and what of them may answer a question, scored as among all of
+        them. None when there is none."""
+
+
 class SearchIndex:
     """Reads and writes search rows inside the caller's transaction, and keeps the corpora searched last in memory.
 
@@ -168,10 +195,14 @@ class SearchIndex:
     versions at each use, so that it never answers with what another process has changed. Of a space that is kept, only
     the rows that are new are read.
 
-    `embedder_id`: whose vectors to compare; rows with those of another are searched by their words alone.
+    `embedder_id`: whose vectors to compare; rows with those of another are searched by their words alone. `nearest`:
+    what answers for large spaces; without it they are read whole.
     """
 
-    def __init__(self, embedder_id: str | None = None, *, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(
+        self, embedder_id: str | None = None, *, cache_bytes: int = CACHE_BYTES, nearest: Nearest | None = None
+    ) -> None:
+        self._nearest = nearest
         self._embedder_id = embedder_id
         self._limit = cache_bytes
         self._cache: OrderedDict[str | tuple[str, ...], Space | Joined] = OrderedDict()
@@ -187,7 +218,11 @@ class SearchIndex:
             return
         with connection.of(tenant_of(space)):
             replaces = one(connection, REPLACES, space, json.dumps([row.id for row in rows]))
-            first = self._raise_version(connection, space, len(rows), removes=replaces) - len(rows) + 1
+            version = self._raise_version(connection, space, len(rows), removes=replaces)
+            first, ids = version - len(rows) + 1, [row.id for row in rows]
+            large = self._large(version)
+            if large is not None and replaces:
+                large.remove(connection, space, ids)
             connection.executemany(
                 PUT,
                 [
@@ -195,6 +230,12 @@ class SearchIndex:
                     for seq, row in enumerate(rows, start=first)
                 ],
             )
+            if large is not None:
+                large.follow(connection, space, first - 1, version, ids)
+
+    def _large(self, version: int) -> Nearest | None:
+        """What follows the changes of a space of this version; None for nothing."""
+        return self._nearest if self._nearest is not None and version > self._nearest.limit else None
 
     def row(self, connection: Connection, space: str, id: str) -> SearchRow | None:
         """A row as it stands; None when there is none."""
@@ -207,15 +248,23 @@ class SearchIndex:
     def delete(self, connection: Connection, space: str, ids: Iterable[str]) -> int:
         """Remove rows by id; returns how many there were."""
         with connection.of(tenant_of(space)):
-            self._raise_version(connection, space, 1, removes=True)
+            version, listed = self._raise_version(connection, space, 1, removes=True), list(ids)
+            large = self._large(version)
+            if large is not None:
+                large.remove(connection, space, listed)
             before = connection.total_changes()
-            connection.executemany("DELETE FROM search WHERE space = ? AND id = ?", [(space, id) for id in ids])
-            return connection.total_changes() - before
+            connection.executemany("DELETE FROM search WHERE space = ? AND id = ?", [(space, id) for id in listed])
+            gone = connection.total_changes() - before
+            if large is not None:
+                large.follow(connection, space, version - 1, version, [])
+            return gone
 
     def clear(self, connection: Connection, space: str) -> None:
         """Remove every row of a space."""
         with connection.of(tenant_of(space)):
-            self._raise_version(connection, space, 1, removes=True)
+            large = self._large(self._raise_version(connection, space, 1, removes=True))
+            if large is not None:
+                large.remove(connection, space, None)
             connection.execute("DELETE FROM search WHERE space = ?", (space,))
 
     def version(self, connection: Connection, space: str) -> int:
@@ -241,6 +290,28 @@ class SearchIndex:
         """
         joined = self._joined(connection, spaces)
         return joined.whole if allows is None else self._narrowed(spaces, joined, allows, now, None)[0]
+
+    def answering(
+        self, connection: Connection, spaces: Sequence[str], query: Query, *, allows: Allows, now: int
+    ) -> Corpus:
+        """What of these spaces may answer a question: all of it, as `corpus` has it; of large spaces the candidates
+        alone, scored as they are among all."""
+        nearest = self._nearest
+        if nearest is None:
+            return self.corpus(connection, spaces, allows=allows, now=now)
+        asked = connection.execute(VERSIONS, (json.dumps(list(spaces)),))
+        versions = {str(space): int(version) for space, version, _ in asked}
+        found = None
+        if any(version > nearest.limit for version in versions.values()):
+            found = nearest.candidates(
+                connection, versions, query, allows=lambda reach: _allows(allows, reach), now=now
+            )
+        if found is None:
+            return self.corpus(connection, spaces, allows=allows, now=now)
+        wide, candidates = found
+        others = [space for space in spaces if space in versions and space not in wide]
+        rest = self.corpus(connection, others, allows=allows, now=now) if others else None
+        return candidates.beside(rest, query) if rest is not None and len(rest) else candidates
 
     def corpus_then(
         self, connection: Connection, spaces: Sequence[str], *, allows: Allows, now: int, as_of: int

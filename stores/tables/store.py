@@ -46,7 +46,7 @@ from everthread.stores.tables.repair import Repair
 from everthread.stores.tables.restoring import Restoring
 from everthread.stores.tables.retention import Retention
 from everthread.stores.tables.rows import Rows
-from everthread.stores.tables.search import SearchIndex
+from everthread.stores.tables.search import Nearest, SearchIndex
 from everthread.stores.tables.sweeper import Sweeper, ended
 from everthread.stores.tables.tasks import Tasks
 from everthread.stores.tables.transcripts import Transcripts
@@ -70,6 +70,7 @@ class TableStore(MemoryStore):
         audit_reads: bool,
         default_consent: Memory,
         clock: Callable[[], datetime],
+        nearest: Callable[[str | None], Nearest] | None = None,
     ) -> None:
         super().__init__()
         self.index_config = index
@@ -77,10 +78,11 @@ class TableStore(MemoryStore):
         self.ttl_config: TTLConfig = {"refresh_on_read": False, **(ttl or {})}
         self._sweeps = ttl is not None
         self._embedder = resolve_embedder(embedder)
+        embedder_id = self._embedder.id if self._embedder else None
         self._database = database
         self._reads = ReadLog(database, clock, on=audit_reads)
         self._consents = Consents(database, clock, default=default_consent)
-        self._search, self._rows = SearchIndex(self._embedder.id if self._embedder else None), Rows()
+        self._search, self._rows = SearchIndex(embedder_id, nearest=nearest(embedder_id) if nearest else None), Rows()
         self._audit = AuditLog(database, self._rows, clock)
         self._indexer = Indexer(database, self._embedder)
         self._items = Items(database, index=index, ttl=ttl, clock=clock)

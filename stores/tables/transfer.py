@@ -27,7 +27,7 @@ PARENTS = ("threads", "records", "artifacts", "items")
 LOG = {"audit_records": None, "audit": "tenant = 'everthread', tenant, seq"}
 """Tables that grow by every act, and the order of their rows where it is not that of the key. They come last, and last
 of all what is noted of copies themselves: so that one goes on where another was stopped."""
-KEPT = {"jobs": "kind <> 'embed'"}
+KEPT = {"jobs": "kind NOT IN ('embed', 'index')"}
 """What of a table is not derived, where that is not all of it."""
 OWN = ("embedder", "unfinished_copy")
 """What a store keeps about itself and is not copied."""
