@@ -3,6 +3,9 @@
 START -> restore -> retrieve -> [over budget?] -> reason <-> tools -> extract -> [due?] track, consolidate -> END
                                      | yes           ^
                                      +-> flush -> compact   (also after a tool's result, and once after an overflow)
+
+Each of several calls in one reply runs as a step of its own, so that an `interrupt()` in one of them gets its own
+answer, and what the others did is not done again; `gather` waits for them all.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool, tool
 from langgraph.graph import END, START
 from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import Send
 
 from everthread.graphs.gate import MemoryGraph
 from everthread.nodes import Compact, Consolidate, Extract, Flush, Reason, Restore, Retrieve, Track, memory_tools
@@ -23,7 +27,7 @@ from everthread.nodes.compact.cut import many_turns
 from everthread.nodes.eviction import LIMIT, PREVIEW
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import When
-from everthread.nodes.reason import ContextProvider, OfflineModel, artifact_read, calls_tools, overflowed, tool_node
+from everthread.nodes.reason import ContextProvider, OfflineModel, artifact_read, calls_of, overflowed, tool_node
 from everthread.nodes.reason.providers import tools_of
 from everthread.nodes.reason.request import Place
 from everthread.nodes.restore import ProjectInstructions
@@ -102,10 +106,16 @@ def create_memory_agent(
         full = runtime and (many_turns(state, keep_turns) or reason.over_budget(state, runtime))
         return "flush" if full else "reason"
 
-    def after_model(state: MemoryState) -> Literal["flush", "tools", "extract"]:
+    def after_model(state: MemoryState) -> str | list[Send]:
         if overflowed(state):
             return "flush"
-        return "tools" if calls_tools(state) else "extract"
+        calls = calls_of(state)
+        if len(calls) > 1:
+            return [Send("tools", [call]) for call in calls]
+        return "tools" if calls else "extract"
+
+    def after_tools(state: MemoryState) -> Literal["gather", "flush", "reason"]:
+        return "gather" if len(calls_of(state)) > 1 else before_model(state)
 
     def after_extract(state: MemoryState) -> Literal["track", "consolidate", "__end__"]:
         return "track" if track.due(state) else after_track(state)
@@ -120,6 +130,7 @@ def create_memory_agent(
     graph.add_node("reason", reason)
     own_words = trusted_tools if exclude_external else None
     graph.add_node("tools", tool_node([*all_tools, *tools_of(reason.providers)], evict_over, preview, own_words))
+    graph.add_node("gather", _nothing)
     graph.add_node("flush", Flush(extractor, **cutting, **learning))
     graph.add_node("compact", Compact(summariser, tracker=tracker, **cutting))
     graph.add_node("extract", Extract(extractor, **learning))
@@ -129,14 +140,19 @@ def create_memory_agent(
     graph.add_edge(START, "restore")
     graph.add_edge("restore", "retrieve")
     graph.add_conditional_edges("retrieve", before_model)
-    graph.add_conditional_edges("reason", after_model)
-    graph.add_conditional_edges("tools", before_model)
+    graph.add_conditional_edges("reason", after_model, ["flush", "tools", "extract"])
+    graph.add_conditional_edges("tools", after_tools)
+    graph.add_conditional_edges("gather", before_model)
     graph.add_edge("flush", "compact")
     graph.add_edge("compact", "reason")
     graph.add_conditional_edges("extract", after_extract)
     graph.add_conditional_edges("track", after_track)
     graph.add_edge("consolidate", END)
     return graph
+
+
+def _nothing(state: MemoryState) -> None:
+    """What happens where paths only come together."""
 
 
 def _running() -> Runtime[Any] | None:

@@ -3,7 +3,7 @@
 from everthread.nodes.reason.chain import memory_block, note_answer
 from everthread.nodes.reason.citing import Cited, unmarked
 from everthread.nodes.reason.memory_tools import memory_tools
-from everthread.nodes.reason.node import Reason, calls_tools, overflowed
+from everthread.nodes.reason.node import Reason, calls_of, calls_tools, overflowed
 from everthread.nodes.reason.offline import OfflineModel
 from everthread.nodes.reason.providers import ContextProvider, Provided
 from everthread.nodes.reason.request import request
@@ -16,6 +16,7 @@ __all__ = [
     "Provided",
     "Reason",
     "artifact_read",
+    "calls_of",
     "calls_tools",
     "memory_block",
     "memory_tools",

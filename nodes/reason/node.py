@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolCall
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langgraph.runtime import Runtime
@@ -29,7 +29,7 @@ from everthread.nodes.reason.request import Place, assemble, gathered, with_prov
 from everthread.nodes.state import MemoryState
 from everthread.stores.text import estimate_tokens
 
-__all__ = ["Reason", "calls_tools", "checked_place", "limit_of", "overflowed", "tool_tokens"]
+__all__ = ["Reason", "calls_of", "calls_tools", "checked_place", "limit_of", "overflowed", "tool_tokens"]
 
 DEFAULT_MAX_TOKENS = 100_000
 """A request's budget when the model does not say how much it takes."""
@@ -142,6 +142,13 @@ def calls_tools(state: MemoryState) -> bool:
     """Whether the last message asks for tools."""
     messages = state.get("messages", [])
     return bool(messages) and isinstance(messages[-1], AIMessage) and bool(messages[-1].tool_calls)
+
+
+def calls_of(state: MemoryState) -> Sequence[ToolCall]:
+    """The calls of tools of the model's last reply; empty when it called none."""
+    replies = (message for message in reversed(state.get("messages", [])) if isinstance(message, AIMessage))
+    last = next(replies, None)
+    return last.tool_calls if last else []
 
 
 def checked_place(memory_at: Place) -> Place:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -866,6 +867,58 @@ def test_a_new_input_while_a_tool_asks_is_answered(
         ("human", "No, never mind."),
     ]
     assert agent.get_state(on("t")).next == ()
+
+
+@tool
+async def atake(what: str) -> str:
+    """Take something, once a person has agreed."""
+    await asyncio.sleep(0.05 if what == "red" else 0)
+    return f"took {what}: {interrupt(f'May I take {what}?')}"
+
+
+@tool
+def take(what: str) -> str:
+    """Take something, once a person has agreed."""
+    time.sleep(0.05 if what == "red" else 0)
+    return f"took {what}: {interrupt(f'May I take {what}?')}"
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+@pytest.mark.parametrize("first", ["red", "blue"])
+async def test_of_parallel_calls_that_ask_each_gets_its_own_answer_and_the_others_run_once(
+    saver: Saver, store: MemoryStore, ana: Identity, how: str, first: str
+) -> None:
+    ran: list[str] = []
+
+    @tool
+    def look() -> str:
+        """Look."""
+        ran.append("look")
+        return "seen"
+
+    name = "take" if how == "sync" else "atake"
+    wanted = [(name, {"what": "red"}), ("look", {}), (name, {"what": "blue"})]
+    calls = [{"name": each, "args": args, "id": f"c{n}"} for n, (each, args) in enumerate(wanted)]
+    model = FakeModel(replies=[AIMessage("", tool_calls=calls), "Done."])
+    agent = create_memory_agent(model, [take, atake, look]).compile(checkpointer=saver, store=store)
+
+    async def step(given: Any) -> Any:
+        if how == "async":
+            return await agent.ainvoke(given, on("t"), context=ana)
+        return await asyncio.to_thread(agent.invoke, given, on("t"), context=ana)
+
+    state = await step(say("Take both."))
+    questions = {each.value: each.id for each in state["__interrupt__"]}
+    assert sorted(questions) == ["May I take blue?", "May I take red?"]
+    second = "blue" if first == "red" else "red"
+    for what in (first, second):
+        state = await step(Command(resume={questions[f"May I take {what}?"]: f"the {what} one"}))
+    assert [message.text for message in state["messages"] if message.type == "tool"] == [
+        "took red: the red one",
+        "seen",
+        "took blue: the blue one",
+    ]
+    assert (ran, state["messages"][-1].text, len(model.prompts)) == (["look"], "Done.", 2)
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)
