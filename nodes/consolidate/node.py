@@ -76,7 +76,9 @@ class Consolidate(Node):
     def _handlers(self, store: MemoryStore) -> Handlers:
         """What it can do, by the kind of the job."""
         extractors = [] if self.late else [self.extractor]
-        return job_handlers(store, *extractors, trusted_tools=self.trusted_tools)
+        handlers = job_handlers(store, *extractors, trusted_tools=self.trusted_tools)
+        # the indexes of a large scope take minutes: until a worker has made them it is read whole
+        return {kind: handler for kind, handler in handlers.items() if kind != "index"}
 
 
 def _receipts(state: MemoryState, runtime: Runtime[Any], event: str, receipt: Receipt | None) -> MemoryUpdate:

@@ -296,18 +296,15 @@ class SearchIndex:
     ) -> Corpus:
         """What of these spaces may answer a question: all of it, as `corpus` has it; of large spaces the candidates
         alone, scored as they are among all."""
-        nearest = self._nearest
-        if nearest is None:
-            return self.corpus(connection, spaces, allows=allows, now=now)
-        asked = connection.execute(VERSIONS, (json.dumps(list(spaces)),))
-        versions = {str(space): int(version) for space, version, _ in asked}
-        found = None
-        if any(version > nearest.limit for version in versions.values()):
+        known = _versions(connection, spaces)
+        versions = {space: version for space, (version, _) in known.items()}
+        found, nearest = None, self._nearest
+        if nearest is not None and any(version > nearest.limit for version in versions.values()):
             found = nearest.candidates(
                 connection, versions, query, allows=lambda reach: _allows(allows, reach), now=now
             )
         if found is None:
-            return self.corpus(connection, spaces, allows=allows, now=now)
+            return self._narrowed(spaces, self._joined(connection, spaces, known), allows, now, None)[0]
         wide, candidates = found
         others = [space for space in spaces if space in versions and space not in wide]
         rest = self.corpus(connection, others, allows=allows, now=now) if others else None
@@ -337,9 +334,11 @@ class SearchIndex:
         self._keep(tuple(spaces), kept, 2 * joined.whole.derived_nbytes)
         return narrowed, mask
 
-    def _joined(self, connection: Connection, spaces: Sequence[str]) -> Joined:
-        """The spaces as one corpus, each brought up to date."""
-        found = {str(space): numbers for space, *numbers in connection.execute(VERSIONS, (json.dumps(list(spaces)),))}
+    def _joined(
+        self, connection: Connection, spaces: Sequence[str], known: Mapping[str, tuple[int, int]] | None = None
+    ) -> Joined:
+        """The spaces as one corpus, each brought up to date; `known` is what `_versions` has found."""
+        found = _versions(connection, spaces) if known is None else known
         there = [space for space in spaces if space in found]
         corpora = {space: self._space(connection, space, *found[space]).corpus for space in there}
         key, versions = tuple(spaces), tuple(found[space][0] if space in found else 0 for space in spaces)
@@ -397,6 +396,12 @@ class SearchIndex:
             self._cache.clear()
             self._sizes.clear()
             self._bytes = 0
+
+
+def _versions(connection: Connection, spaces: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """The version of each space that has rows, and the last one that took some away."""
+    rows = connection.execute(VERSIONS, (json.dumps(list(spaces)),))
+    return {str(space): (int(version), int(removed)) for space, version, removed in rows}
 
 
 def _allows(allows: Allows, reach: str) -> bool:
