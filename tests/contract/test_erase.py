@@ -17,6 +17,7 @@ from everthread.nodes.extract.review import Verdict
 from everthread.stores import MemoryStore
 from everthread.stores.identity import Within
 from everthread.stores.record import Change, Coverage, Relation, Selection
+from everthread.stores.threads import below
 
 SECRET = 'Ana keeps the Xylophon-4711 under the "blue" carpet'
 
@@ -180,6 +181,32 @@ def test_a_thread_can_be_erased_whole(store: MemoryStore, ana: Identity) -> None
     assert store.transcripts.read(ana, "t1") == []
     assert len(store.transcripts.read(ana, "t2")) == 1
     assert erasure.verified
+
+
+def test_the_threads_of_sub_agents_go_with_a_thread_and_no_others(
+    store: MemoryStore, ana: Identity, ben: Identity
+) -> None:
+    sub, deep = f"{below('t1')}x", f"{below(below('t1') + 'x')}y"
+    for thread_id in ("t1", sub, deep, "t11", f"{below('t2')}x"):
+        store.transcripts.append(ana, [said(f"m-{thread_id}", "hello", thread_id)])
+    store.transcripts.bind(ben, f"{below('t1')}of-ben")
+    (gone,) = keep(store, ana, learnt(SECRET, provenance=said_by("ana", deep, f"m-{deep}")))
+    saver = Checkpoints()
+    erasure = store.erase(ana, Selection(thread_id="t1"), reason="asked", with_source=True, threads=saver)
+    assert (erasure.record_ids, sorted(saver.deleted)) == ((gone.id,), sorted(["t1", sub, deep]))
+    left = {info.thread_id for info in store.transcripts.threads(ana)}
+    assert left == {"t11", f"{below('t2')}x"}
+    assert [info.thread_id for info in store.transcripts.threads(ben)] == [f"{below('t1')}of-ben"]
+    assert store.transcripts.erase_thread(ana, "t11", reason="asked")["evidence"] == 1
+
+
+def test_a_thread_narrowed_by_something_else_stays(store: MemoryStore, ana: Identity) -> None:
+    store.transcripts.append(ana, [said("m1", SECRET), said("m2", "hello")])
+    keep(store, ana, learnt(SECRET, subject="Ana"))
+    saver, some = Checkpoints(), Selection(thread_id="t1", subject="Ana")
+    store.erase(ana, some, reason="asked", with_source=True, threads=saver)
+    assert saver.deleted == []
+    assert [each.message_id for each in store.transcripts.read(ana, "t1")] == ["m2"]
 
 
 @pytest.mark.parametrize(
