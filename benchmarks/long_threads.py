@@ -7,7 +7,8 @@ may fill 8,000 tokens and keep 4,000 verbatim. Ours is `create_memory_agent`: tr
 rules, recall in each turn. The peer is `create_agent` with `SummarizationMiddleware` on a scripted model, and the stock
 `SqliteSaver`; it recalls and learns nothing. Both answer by turns, so that whatever else the machine does falls on
 both. The model answers at once; the time inside the embedder is measured and left out, as in `turn.py`. Beside each
-time stands the processor's, which a busy machine changes less.
+time stands the processor's, which a busy machine changes less. What a long thread costs more than a short one is
+measured at one time: a turn of the long thread and one of a new one, by turns.
 
 Then: how long a thread of 5,000 messages takes to be restored by a process that has just opened it (load and restore
 node), and how long the compaction of 2,000 messages takes.
@@ -106,8 +107,11 @@ def cost(work: Callable[[], Any], embedder: TimedEmbedder | None = None) -> Cost
 
 def around(costs: list[Cost], turn: int) -> Cost:
     """The median of the eleven turns around this one."""
-    some = costs[max(0, min(turn, len(costs)) - 6) : turn + 5]
-    return Cost(statistics.median(each.clock for each in some), statistics.median(each.processor for each in some))
+    return median(costs[max(0, min(turn, len(costs)) - 6) : turn + 5])
+
+
+def median(costs: list[Cost]) -> Cost:
+    return Cost(statistics.median(each.clock for each in costs), statistics.median(each.processor for each in costs))
 
 
 def conversation(home: Path, turns: int) -> None:
@@ -128,6 +132,10 @@ def conversation(home: Path, turns: int) -> None:
             ours.append(cost(lambda: agent.invoke(said, AT, context=ANA), embedder))  # noqa: B023 - called at once
             peers.append(cost(lambda: peer.invoke(said, AT)))  # noqa: B023 - called at once
         kept = [len(each.get_state(AT).values["messages"]) for each in (agent, peer)]
+        for each in (saver.conn, connection):
+            each.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        small, large = ((home / name).stat().st_size / 1e6 for name in ("threads.db", "stock.db"))
+        long, new = beside(agent, turns, embedder)
     connection.close()
     print(f"{turns} turns with a tool; milliseconds a turn (median of 11): clock / processor")
     for turn in [each for each in (10, 50, 100, 200, 300, 400, 500) if each <= turns]:
@@ -137,18 +145,35 @@ def conversation(home: Path, turns: int) -> None:
             f"   create_agent {other.clock:6.1f} / {other.processor:5.1f}"
         )
     first, last, at_200 = around(ours, 10), around(ours, turns), around(ours, 200)
-    growth = Cost(last.clock / first.clock, last.processor / first.processor)
     print(
-        f"turn {turns} to turn 10: {growth.clock:.2f} (clock), {growth.processor:.2f} (processor); target 1.5: "
-        f"{reached(min(growth) <= 1.5)}"
+        f"turn {turns} to turn 10, as they were: {last.clock / first.clock:.2f} (clock), "
+        f"{last.processor / first.processor:.2f} (processor)"
+    )
+    print(
+        f"the same at one time: {long.clock:.1f} / {long.processor:.1f} to {new.clock:.1f} / {new.processor:.1f}: "
+        f"{long.clock / new.clock:.2f} (clock), {long.processor / new.processor:.2f} (processor); target 1.5: "
+        f"{reached(long.processor <= 1.5 * new.processor)}"
     )
     below = at_200.clock < around(peers, 200).clock and last.clock < around(peers, turns).clock
     print(f"below the peer from turn 200 on: {reached(below)}")
-    small, large = ((home / name).stat().st_size / 1e6 for name in ("threads.db", "stock.db"))
     print(
         f"threads.db {small:.2f} MB ({kept[0]} messages), the peer's {large:.1f} MB ({kept[1]} messages): a "
         f"{large / small:.0f}th; target a 20th: {reached(20 * small <= large)}"
     )
+
+
+def beside(agent: Any, turns: int, embedder: TimedEmbedder) -> tuple[Cost, Cost]:
+    """A turn of the long thread, and one of new threads that are at turns 5 to 15: by turns, medians of 40."""
+    long, new = list[Cost](), list[Cost]()
+    for number in range(80):
+        said: Any = {"messages": [HumanMessage(f"turn {number} {text(490)}")]}
+        to: Any = {"configurable": {"thread_id": f"new {number // 20}"}}
+        taken = cost(lambda: agent.invoke(said, to, context=ANA), embedder)  # noqa: B023 - called at once
+        if 5 <= number % 20 < 15:
+            said = {"messages": [HumanMessage(f"turn {turns + number} {text(490)}")]}
+            new.append(taken)
+            long.append(cost(lambda: agent.invoke(said, AT, context=ANA), embedder))  # noqa: B023 - called at once
+    return median(long), median(new)
 
 
 def restored(home: Path) -> None:

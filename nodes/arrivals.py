@@ -6,7 +6,7 @@ message ids, so that nothing appears twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -35,11 +35,12 @@ def is_told_here(context: MemoryContext) -> bool:
 
 
 def inputs(
-    identity: Identity, store: MemoryStore, thread_id: str, present: Collection[str], *, steers_only: bool = False
+    identity: Identity, store: MemoryStore, thread_id: str, thread: Sequence[BaseMessage], *, steers_only: bool = False
 ) -> list[HumanMessage]:
     """The admitted inputs whose turn it is, as messages: every steer that waits by now, else the oldest queued one
     (S19). Those that are in the thread are promoted for good."""
     waiting = store.inbox.pending(identity, thread_id, steers_only=steers_only)
+    present = _ids_of(thread) if waiting else set()
     arrived = [message_id for message_id, _ in waiting if message_id in present]
     if arrived:
         store.inbox.promote(identity, thread_id, arrived)
@@ -47,10 +48,13 @@ def inputs(
     return [HumanMessage(content=text, id=message_id) for message_id, text in waiting if message_id not in present]
 
 
-def notices(identity: Identity, store: MemoryStore, thread_id: str, present: Collection[str]) -> list[HumanMessage]:
+def notices(
+    identity: Identity, store: MemoryStore, thread_id: str, thread: Sequence[BaseMessage]
+) -> list[HumanMessage]:
     """Notice of each task that is due or has a result, as marked messages. Those that are in the thread are delivered
     for good; the others are this thread's to give."""
     told = {f"notice-{_key_of(task)}": task for task in store.tasks.claim(identity, thread_id, now_utc())}
+    present = _ids_of(thread) if told else set()
     arrived = [task.id for id, task in told.items() if id in present]
     if arrived:
         store.tasks.deliver(identity, arrived)
@@ -64,12 +68,15 @@ def arrived_meanwhile(runtime: RunRuntime, messages: Sequence[BaseMessage]) -> l
     context, store, thread_id = context_of(runtime), store_of(runtime), thread_of(runtime)
     if not is_told_here(context):
         return []
-    present = {message.id for message in messages if message.id}
     identity = context.identity
     return [
-        *inputs(identity, store, thread_id, present, steers_only=True),
-        *notices(identity, store, thread_id, present),
+        *inputs(identity, store, thread_id, messages, steers_only=True),
+        *notices(identity, store, thread_id, messages),
     ]
+
+
+def _ids_of(messages: Sequence[BaseMessage]) -> set[str]:
+    return {message.id for message in messages if message.id}
 
 
 def shown(runtime: RunRuntime, messages: Sequence[AnyMessage]) -> None:

@@ -134,7 +134,7 @@ def storable(reply: AIMessage, thread: Sequence[BaseMessage]) -> AIMessage:
     `thread` has, since it would take that one's place, and with numbers of more than 64 bits in its calls, which no
     checkpoint can hold, as text."""
     changed: dict[str, Any] = {}
-    if reply.id is not None and any(message.id == reply.id for message in thread):
+    if reply.id is not None and reply.id in [message.id for message in thread]:
         changed["id"] = f"{reply.id}-{uuid4().hex[:8]}"
     calls = [{**call, "args": _small(call["args"])} for call in reply.tool_calls]
     if calls != reply.tool_calls:

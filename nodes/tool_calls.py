@@ -21,14 +21,17 @@ ids again and again."""
 
 def unanswered(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
     """A marked result for each tool call that has none, in the order of the calls; empty when all are answered."""
-    answers = _answers(messages)
-    return [
-        _interrupted(message, call_id, call["name"])
-        for position, message in enumerate(messages)
-        if isinstance(message, AIMessage)
-        for call in message.tool_calls
-        if (call_id := call["id"]) and (position, call_id) not in answers
-    ]
+    called_at: dict[str, int] = {}
+    waiting: dict[tuple[int, str], tuple[AIMessage, str, str]] = {}
+    for position, message in enumerate(messages):
+        if isinstance(message, AIMessage):
+            for call in message.tool_calls:
+                if call_id := call["id"]:
+                    called_at[call_id] = position
+                    waiting[position, call_id] = (message, call_id, call["name"])
+        elif isinstance(message, ToolMessage):
+            waiting.pop((called_at.get(message.tool_call_id, -1), message.tool_call_id), None)
+    return [_interrupted(*each) for each in waiting.values()]
 
 
 def well_ordered(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -58,14 +58,13 @@ class Restore(Node):
             kinds = sorted({job.kind for job in failed})
             announce(runtime, "restore", "jobs-failed", jobs=[job.id for job in failed], kinds=kinds)
         messages = state.get("messages", [])
-        present = {message.id for message in messages if message.id}
 
         added: list[AnyMessage] = []
         deliver = self.deliver and is_told_here(context)
-        added += inputs(identity, store, thread_id, present) if deliver else []
+        added += inputs(identity, store, thread_id, messages) if deliver else []
         repairs = unanswered(messages)
         added += repairs
-        told = notices(identity, store, thread_id, present) if deliver else []
+        told = notices(identity, store, thread_id, messages) if deliver else []
         added += told
         update: MemoryUpdate = self._noticed_instructions(state, runtime, identity, store, thread_id)
         added += update.pop("messages", [])
