@@ -18,6 +18,7 @@ class ThreadChannel(DeltaChannel[list[AnyMessage]]):
 
     __slots__ = ("_ids",)
     _ids: set[str | None]
+    """Of the messages that are held; as many as they are, or else not known."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -32,10 +33,11 @@ class ThreadChannel(DeltaChannel[list[AnyMessage]]):
     def update(self, values: Sequence[Any]) -> bool:
         """Take what the nodes of a step wrote; whether there was anything."""
         added = self._added(values)
-        if not added:
-            return super().update(values)
-        self.value = [*self.value, *added]
-        return True
+        if added:
+            self.value = [*self.value, *added]
+            return True
+        self._ids = set()
+        return super().update(values)
 
     def replay_writes(self, writes: Sequence[PendingWrite]) -> None:
         """Take what was written since a snapshot, oldest first."""
@@ -43,6 +45,7 @@ class ThreadChannel(DeltaChannel[list[AnyMessage]]):
         if added:
             self.value = [*self.value, *added]
         else:
+            self._ids = set()
             super().replay_writes(writes)
 
     def _added(self, values: Sequence[Any]) -> list[AnyMessage]:
@@ -55,7 +58,6 @@ class ThreadChannel(DeltaChannel[list[AnyMessage]]):
             self._ids = {message.id for message in held if isinstance(message, BaseMessage)} - {None}
         new = {message.id for message in added}
         if len(self._ids) != len(held) or len(new) != len(added) or not self._ids.isdisjoint(new):
-            self._ids = set()
             return []
         self._ids |= new
         return added

@@ -48,6 +48,14 @@ def test_it_holds_what_a_delta_channel_holds(steps: list[tuple[list[Any], bool]]
     assert told(ours) == told(plain)
 
 
+def test_a_thread_that_was_begun_anew_knows_what_it_has() -> None:
+    channel: Any = ThreadChannel(_messages_delta_reducer, list).from_checkpoint(None)
+    channel.update([[HumanMessage("a", id="1")]])
+    channel.update([[RemoveMessage(REMOVE_ALL_MESSAGES), HumanMessage("b", id="2")]])
+    channel.update([[HumanMessage("B", id="2")]])
+    assert told(channel) == [("human", "2", "B")]
+
+
 def test_a_list_that_a_node_changed_in_place_is_looked_at_again() -> None:
     channel: Any = ThreadChannel(_messages_delta_reducer, list).from_checkpoint(None)
     channel.update([[HumanMessage("a", id="1")]])
