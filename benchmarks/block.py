@@ -23,6 +23,7 @@ from everthread.nodes import Retrieve, runtime_for
 from everthread.nodes.reason.request import assemble, recalled_of
 from everthread.stores import open_store
 from everthread.stores.contract import MemoryStore
+from everthread.stores.ranking import FLOOR
 from everthread.stores.record import Change, Provenance, now_utc
 
 ANA = Identity(tenant="acme", user="ana")
@@ -81,7 +82,7 @@ def measure(store: MemoryStore) -> dict[str, float]:
         "the block of 8 records": milliseconds(lambda: recalled_of(recalled, runtime).render(numbers)),
         "the whole request with it": milliseconds(lambda: assemble(recalled, runtime, markers=True)),
         "the profile, by key": milliseconds(lambda: store.profile(ANA)),
-        "the search alone": milliseconds(lambda: store.recall(ANA, QUESTION, limit=8, floor=0.21)),
+        "the search alone": milliseconds(lambda: store.recall(ANA, QUESTION, limit=8, floor=FLOOR)),
         "the retrieve node": milliseconds(lambda: retrieve(state, runtime)),
         "the first recall as of a time": once(lambda: store.recall(ANA, QUESTION, as_of=then)),
         "each later one": milliseconds(lambda: store.recall(ANA, QUESTION, as_of=then), 20),

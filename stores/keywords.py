@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from math import log, sqrt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +26,8 @@ RARITY_PRIOR = 50
 """Coverage counts rarity as if this many documents without the term were there: in a small corpus a term that is found
 must not look common beside one that is not."""
 LONG_QUERY = 8
-"""A query of more terms is rarely about all of them: coverage is taken of the geometric mean between all of its weight
-and that of its heaviest `LONG_QUERY` terms."""
+"""A query of more terms is rarely about all of them: who has the heaviest so many has covered it. Of a CJK text they
+are mostly bigrams."""
 
 
 class Threads:
@@ -130,7 +130,9 @@ class Words(NamedTuple):
     thread: Floats
     """BM25 of its thread; zeros where there are no threads."""
     covered: Floats
-    """Share of the query's term weight that the document contains."""
+    """Share of the query's term weight, by rarity, that the document contains; of a long query of its heavier part."""
+    told: Floats
+    """The same with each term counting by how telling it is, too."""
 
 
 class Keywords:
@@ -151,12 +153,13 @@ class Keywords:
             self._window_norm = _length_norm(threads.windowed(lengths) + dated, B_CONTEXT)
             self._thread_norm = _length_norm(threads.summed(lengths), B_CONTEXT)
 
-    def score(self, query: dict[int, float]) -> Words:
-        """What a query of weighed terms finds."""
-        own, window, covered = (np.zeros(self._count, np.float32) for _ in range(3))
+    def score(self, query: Mapping[int, float], telling: Mapping[int, float] | None = None) -> Words:
+        """What a query of weighed terms finds. `telling`: how much each term says, from 0 to 1, where that is known."""
+        own, window, covered, told = (np.zeros(self._count, np.float32) for _ in range(4))
         threads = self._threads
         thread = np.zeros(threads.count if threads else 0, np.float32)
         asked: list[float] = []
+        meant: list[float] = []
         bodies, dates = self._find("body", query), self._find("date", query)
         for (term, weight), body, day in zip(query.items(), bodies, dates, strict=True):
             if threads is not None:
@@ -172,8 +175,15 @@ class Keywords:
             rarity = weight * _idf(self._documents + RARITY_PRIOR, containing)
             asked.append(rarity)
             covered[hits.rows] += rarity
-        covered = np.minimum(1, covered / np.float32(_to_cover(asked)))
-        return Words(own, window, window if threads is None else thread[threads.of], covered)
+            meant.append(rarity * (telling or {}).get(term, 1.0))
+            told[hits.rows] += meant[-1]
+        return Words(
+            own,
+            window,
+            window if threads is None else thread[threads.of],
+            np.minimum(1, covered / np.float32(_to_cover(asked))),
+            np.minimum(1, told / np.float32(_to_cover(meant))),
+        )
 
     def _together(self, body: Hits, day: Hits) -> Hits:
         """A term of the body and of the date, each document once."""
@@ -216,10 +226,9 @@ def _idf(documents: int, containing: int) -> float:
     return log(1 + (documents - containing + 0.5) / (containing + 0.5))
 
 
-def _to_cover(rarities: list[float]) -> float:
-    """The term weight that counts as the whole query: of a long one less than all, see `LONG_QUERY`."""
-    heaviest = sum(sorted(rarities)[-LONG_QUERY:])
-    return sqrt(sum(rarities) * heaviest) or 1.0
+def _to_cover(weights: Sequence[float]) -> float:
+    """The weight that counts as the whole query; 1 when it has none."""
+    return sum(sorted(weights)[-LONG_QUERY:]) or 1.0
 
 
 def _length_norm(lengths: Floats, b: float, mean: float | None = None) -> Floats:

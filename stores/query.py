@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from everthread.stores.embedding import Tokens, unit
 from everthread.stores.encoding import is_cjk, term_hash
+from everthread.stores.keywords import LONG_QUERY
 from everthread.stores.text import query_terms, spans
 from everthread.stores.when import Days, days_named
 
@@ -19,6 +21,9 @@ Floats = NDArray[np.float32]
 
 SAYS_NOTHING = 0
 """Stands for the hash of stop words and punctuation in `Query.words`."""
+TELLING = 16
+"""Length of a word's vector from which the word counts in full. A static embedder has learnt it: a word that moves the
+vector of any text hardly at all says little (suggest 5, recommend 9, camera 15, Caroline 28)."""
 
 
 class Query(NamedTuple):
@@ -34,6 +39,8 @@ class Query(NamedTuple):
     `SAYS_NOTHING`. None when the embedder cannot say."""
     days: tuple[Days, ...] = ()
     """The days that it names."""
+    telling: dict[int, float] | None = None
+    """How much each word says, from 0 to 1, by the hash of its term. None when the embedder cannot say."""
 
     @classmethod
     def of(
@@ -47,18 +54,25 @@ class Query(NamedTuple):
         """The query of a text, with its embedding when there is one, and with that of its tokens. `today`: when it is
         asked; without it "last week" names no days."""
         weighed = {term_hash(term): weight for term, weight in query_terms(text).items()}
+        words = None if tokens is None or vector is None else _words(text, tokens)
         return cls(
             text,
             weighed,
             None if vector is None else unit(vector),
-            None if tokens is None or vector is None else _words(text, tokens),
+            words,
             () if today is None else tuple(days_named(text, today)),
+            None if words is None else _telling(text, words),
         )
 
     @property
     def cjk(self) -> bool:
         """Whether it is asked in Chinese, Japanese or Korean."""
         return is_cjk(self.text)
+
+    @property
+    def share_asked(self) -> float:
+        """What part of it can be what it is about: 1 for up to `LONG_QUERY` terms, ever less for more."""
+        return min(1.0, LONG_QUERY / max(1, len(self.terms)))
 
 
 def _words(text: str, tokens: Tokens) -> dict[int, Floats]:
@@ -75,3 +89,10 @@ def _words(text: str, tokens: Tokens) -> dict[int, Floats]:
         word = hashes[int(numbers[0])] if len(numbers) else SAYS_NOTHING
         found[word] = found[word] + row if word in found else row
     return found
+
+
+def _telling(text: str, words: dict[int, Floats]) -> dict[int, float]:
+    """How much each word says, however often it is said."""
+    said = Counter(term_hash(term) for _, _, term in spans(text) if term is not None)
+    lengths = {word: float(np.linalg.norm(words[word])) / times for word, times in said.items() if word in words}
+    return {word: min(1.0, length / TELLING) for word, length in lengths.items()}

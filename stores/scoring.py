@@ -8,7 +8,9 @@ The parts of a score, found by measurement on long chats in English and Chinese,
 
 - B: BM25 of the document; D: cosine of its best chunk and of three documents together, after subtracting the corpus's
   mean, for a question whose words count the less the more documents have them;
-- the context: BM25 of the document with both neighbours of its thread, and BM25 of the thread;
+- the context: BM25 of the document with both neighbours of its thread, and BM25 of the thread, the more the shorter
+  documents are;
+- all of BM25 as far as any document covers the question, D as far as any is like it: the best of the bad is not 1;
 - the speaker that the question names, the days that it names, and a document of few words, each as a factor.
 """
 
@@ -26,7 +28,7 @@ from numpy.typing import NDArray
 
 from everthread.stores.embedding import unit
 from everthread.stores.encoding import Document, encode, pieces, term_hash
-from everthread.stores.keywords import LONG_QUERY, Hits, Keywords, Threads, Whole
+from everthread.stores.keywords import Hits, Keywords, Threads, Whole
 from everthread.stores.query import SAYS_NOTHING, Query
 from everthread.stores.segments import BLOCK, Indexed, Names, Segment, Vectors
 from everthread.stores.text import stem
@@ -47,24 +49,31 @@ LIKE = 0.3
 must not outweigh a word that is there."""
 NEAR_SHARE = 0.4
 """Share of the three-document context inside the dense score; the best chunk has the rest."""
-CONTEXT_SHARE = 0.3
-"""What BM25 of the window adds, and that of the thread, as far as documents have neighbours at all."""
+COVER = 0.7
+"""Share of the question that some document covers, from which keywords count in full (of a long question less): where
+its words are hardly there, a chance hit on one of them must not outweigh what is like it. A CJK question's keywords
+always count: single characters cover little, and bigrams are precise."""
+CONTEXT_TERMS = 16
+"""BM25 of the window and that of the thread add a half when documents have so many terms in the mean, and the less the
+longer they are: a line of a chat is understood from its neighbours, a paragraph by itself. Both add it as far as
+documents have neighbours at all."""
 SPEAKER_BONUS = 0.25
 """What the only speaker that the query names gains, in proportion: nothing is lifted that has no other merit."""
-DAYS_BONUS = 0.4
+DAYS_BONUS = 0.6
 """The same for a document of the days that the query names."""
 FEW_TERMS = 1
 """A document of so many terms counts half, one of n times as many n/(n+1): "Great!" is like everything."""
 MEAN_PRIOR = 20
 """The mean vector is shrunk as if this many zero vectors were in the corpus: a small one is hardly centred."""
-COVERAGE_SHARE = 0.5
-"""Share of coverage in the absolute relevance of a question of up to `LONG_QUERY` words, and ever less in a longer one,
-which is rarely about all of its words; likeness of meaning has the rest, or coverage all where vectors lack."""
-DOUBT = 1.5
+COVERAGE_SHARE = {False: 0.5, True: 0.7}
+"""Share of coverage in the absolute relevance, for a Latin query of up to `LONG_QUERY` terms, and ever less in a longer
+one, and for any CJK query; likeness of meaning has the rest, or coverage all where vectors lack."""
+DOUBT = 2.0
 """How far the absolute relevance sinks, in proportion, when others than the speaker asked about have said what fits
 better. It does not rise when they have not: a name must not make an answer of what is none."""
-UNRELATED_COSINE = {False: 0.08, True: 0.45}
-"""Mean cosine of the built-in embedder between unrelated texts, for a Latin and for a CJK query."""
+UNRELATED_COSINE = 0.08
+"""Mean cosine of the built-in embedder between unrelated texts. For CJK it has no level of its own: texts of the same
+characters are all alike to it, so there the cosine is centred."""
 UNRELATED_PRIOR = 20
 """`UNRELATED_COSINE` counts as this many documents of the corpus, whose own mean takes over as it grows: so another
 embedder's level is learnt, and one topic in a small corpus does not hide itself."""
@@ -82,8 +91,8 @@ class Scores(NamedTuple):
     cosine: Floats
     """Raw cosine of the best chunk, not centred: absolute, so that it can be compared with a floor."""
     coverage: Floats
-    """Share of the query's term weight (by rarity; of a long query the heavier part) that the document contains:
-    absolute, from 0 to 1."""
+    """Share of the query's term weight (by rarity and by how telling a word is; of a long query the heavier part) that
+    the document contains: absolute, from 0 to 1."""
     relevance: Floats
     """`fused` times the best absolute evidence (`coverage` and `cosine` above the level of unrelated texts) that any
     document shows, or any of the speaker that the query names: the order of `fused`, on a scale that means the same for
@@ -226,21 +235,22 @@ class Corpus:
         if not len(self):
             none = np.zeros(0, np.float32)
             return Scores(none, none, none, none, none, none)
-        found = self._keywords.score(query.terms)
+        found = self._keywords.score(query.terms, query.telling)
         vectors = self._dense_of(query)
         chunk, near, cosine = vectors.score(query.vector, self._weighed(query))
         dense = np.maximum(0, (1 - NEAR_SHARE) * chunk + NEAR_SHARE * near)
         keyword, semantic = _by_best(found.own), _by_best(dense)
         share = (CJK_DENSE_SHARE if query.cjk else DENSE_SHARE) if dense.any() else 0.0
-        likeness = np.where(vectors.known, dense / np.float32(max(float(dense.max()), LIKE)), keyword)
-        fused = np.asarray((1 - share) * keyword + share * likeness, np.float32)
+        sure = np.float32(1 if query.cjk else min(1.0, float(found.covered.max()) / (COVER * query.share_asked)))
+        likeness = np.where(vectors.known, dense / np.float32(max(float(dense.max()), LIKE)), sure * keyword)
+        fused = np.asarray((1 - share) * sure * keyword + share * likeness, np.float32)
         if self._threads is not None:
             context = _by_best(found.window) + _by_best(found.thread)
-            fused += np.float32(CONTEXT_SHARE * self._threads.followed) * context
+            fused += sure * np.float32(self._context_share * self._threads.followed) * context
         fused *= self._factors(query)
-        likely = self._covered_share(query)
-        evidence = likely * found.covered + (1 - likely) * vectors.meaning(cosine, query)
-        evidence = np.where(vectors.known, evidence, found.covered)
+        likely = COVERAGE_SHARE[query.cjk] * (1 if query.cjk else query.share_asked)
+        meaning = np.maximum(0, chunk) if query.cjk else vectors.meaning(cosine, query)
+        evidence = np.where(vectors.known, likely * found.told + (1 - likely) * meaning, found.told)
         named = self._named_speaker(query.text)
         if named is None:
             scale = evidence.max()
@@ -250,12 +260,12 @@ class Corpus:
             scale = evidence[named].max() * max(0, 1 + DOUBT * min(0, gap))
             fused[named] *= 1 + SPEAKER_BONUS
         fused = _by_best(fused)
-        return Scores(keyword, semantic, fused, cosine, found.covered, fused * np.float32(scale))
+        return Scores(keyword, semantic, fused, cosine, found.told, fused * np.float32(scale))
 
-    def _covered_share(self, query: Query) -> float:
-        """What coverage says of this question beside likeness of meaning."""
-        words = len(query.terms) / (2 if query.cjk else 1)  # each CJK character is a term, and begins another
-        return COVERAGE_SHARE * min(1.0, LONG_QUERY / max(1.0, words))
+    @property
+    def _context_share(self) -> float:
+        """What the context adds to a document's own score."""
+        return CONTEXT_TERMS / (CONTEXT_TERMS + float(self._keywords.lengths.mean()))
 
     def _factors(self, query: Query) -> Floats:
         """What a document's score is multiplied by: how much it says, and when it was said."""
@@ -587,14 +597,14 @@ class _Dense:
         return total
 
     def meaning(self, cosine: Floats, query: Query) -> Floats:
-        """How far each cosine rises above that of unrelated documents in the query's script, from 0 to 1."""
-        cjk, scope = query.cjk, self._corpus._whole
+        """How far each cosine rises above that of unrelated documents that are not CJK, from 0 to 1."""
+        scope = self._corpus._whole
         if scope is None or query.vector is None:
-            alike = cosine[self.known & (self._cjk == cjk)]
+            alike = cosine[self.known & ~self._cjk]
             likeness, documents = float(alike.sum()), len(alike)
         else:
-            likeness, documents = float(scope.vectors(2 + cjk) @ query.vector), int(scope.numbers[3 + cjk])
-        base = (likeness + UNRELATED_PRIOR * UNRELATED_COSINE[cjk]) / (documents + UNRELATED_PRIOR)
+            likeness, documents = float(scope.vectors(2) @ query.vector), int(scope.numbers[3])
+        base = (likeness + UNRELATED_PRIOR * UNRELATED_COSINE) / (documents + UNRELATED_PRIOR)
         return np.asarray(np.clip((cosine - base) / max(1e-6, 1 - base), 0, 1), np.float32)
 
 

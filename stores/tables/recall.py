@@ -19,7 +19,7 @@ from everthread.errors import UsageError
 from everthread.stores.access import may_read, narrows, searched_owners, unfit
 from everthread.stores.database import Connection, Database
 from everthread.stores.identity import Identity, Owner, Scope, aware
-from everthread.stores.ranking import collapse, entity_links, task_matches, weigh
+from everthread.stores.ranking import collapse, entity_links, once, task_matches, weigh
 from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
 from everthread.stores.scoring import Corpus, Query, Scores
@@ -264,13 +264,15 @@ class Recaller:
     # ------------------------------------------------------------------------------------------------------- evidence
 
     def _evidence(self, asked: Question, query: Query) -> Found:
-        """Messages of the identity's own threads, in the order of the fused score."""
+        """Messages of the identity's own threads, in the order of the fused score, what is said again only once."""
         with self._database.read(asked.identity.tenant) as connection:
             corpus = self._index.corpus(connection, [evidence_space(asked.identity)])
             scores = corpus.score(query)
             # The fused score orders; the best relevance sets its scale, so that it compares with records and a floor.
             scale = float(scores.relevance.max(initial=0))
             hits: list[Hit] = []
+            kept: list[Hit] = []
+            repeated: list[Hit] = []
             order = [n for n in _descending(scores.fused, asked.pool) if scores.fused[n] > 0]
             for start in range(0, len(order), asked.limit):
                 some = order[start : start + asked.limit]
@@ -280,10 +282,11 @@ class Recaller:
                     for n, said in zip(some, found, strict=True)
                     if said is not None and (asked.as_of is None or said.at <= asked.as_of)
                 ]
-                if len(hits) >= asked.limit and not asked.explain:
+                kept, repeated = once(hits)
+                if len(kept) >= asked.limit and not asked.explain:
                     break
             doubt = self._indexer.doubt(connection)
-        return Found(hits, [], doubt)
+        return Found(kept, repeated, doubt)
 
 
 def _checked_sources(sources: Iterable[str]) -> list[str]:

@@ -247,6 +247,21 @@ def test_evidence_has_a_floor_too(store: MemoryStore, ana: Identity) -> None:
     assert recall.abstained is not None
 
 
+def test_what_is_said_five_times_takes_one_place_and_says_where_else(store: MemoryStore, ana: Identity) -> None:
+    again = [said(f"t{n}", f"m{n}", "I only drink green tea!") for n in range(5)]
+    store.transcripts.append(ana, [*again, said("t9", "m9", "Black tea makes me nervous")])
+    recall = store.recall(ana, "which tea do I drink", sources={"evidence"}, limit=2, explain=True)
+    first, second = recall.hits
+    assert (first.statement, second.message_ids) == ("I only drink green tea!", ("m9",))
+    others = {hit.message_ids[0] for hit in recall.dropped}
+    assert others | set(first.message_ids) == {f"m{n}" for n in range(5)}
+    assert all(f"{other} in thread" in first.why for other in others)
+    assert all(f"it says the same as {first.message_ids[0]} in thread" in hit.why for hit in recall.dropped)
+    assert store.recall(ana, "which tea do I drink", sources={"evidence"}, limit=2).hits == tuple(
+        hit.model_copy(update={"ranks": {}}) for hit in recall.hits
+    )
+
+
 def test_evidence_of_the_future_is_not_in_the_past(store: MemoryStore, ana: Identity) -> None:
     later = said("t1", "m2", "I drink tea and more tea", NOON + timedelta(days=1))
     store.transcripts.append(ana, [said("t1", "m1", "I drink tea"), later])

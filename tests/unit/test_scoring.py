@@ -17,7 +17,7 @@ from everthread.errors import StoreError
 from everthread.stores.embedding import StaticEmbedder, Tokens, resolve_embedder
 from everthread.stores.encoding import HEAD, MAX_EMBEDDED, MAX_PIECES, term_hash
 from everthread.stores.scoring import Corpus, Document, Query, encode, pieces
-from everthread.stores.text import query_terms, terms
+from everthread.stores.text import query_terms, stem, terms
 
 EMBEDDER = resolve_embedder(None)
 
@@ -93,7 +93,8 @@ def test_a_document_its_neighbours_and_its_thread_add_up_as_the_module_says() ->
     parts = [bm25("green tea", texts), bm25("green tea", windows, 0.75), [whole[thread] for thread, _ in threads]]
     own, window, thread = (np.array(part) / max(part) for part in parts)
     lengths = np.array([len(terms(text)) for text in texts])
-    expected = (own + 0.3 * (1 - 3 / 7) * (window + thread)) * lengths / (lengths + 1)
+    context = 16 / (16 + lengths.mean()) * (1 - 3 / 7)
+    expected = (own + context * (window + thread)) * lengths / (lengths + 1)
     documents = [Document(f"{thread}{n}", text, group=thread) for (thread, n), text in zip(threads, texts, strict=True)]
     scores = Corpus.from_rows(map(row, documents)).score(Query.of("green tea"))
     assert scores.fused == pytest.approx(expected / expected.max(), abs=1e-5)
@@ -290,6 +291,62 @@ def test_a_long_message_is_measured_by_its_meaning_more_than_by_its_words() -> N
         return float(scores.relevance.max()) - 0.5 * float(scores.coverage.max())
 
     assert relevance(" ".join(f"puppy{n}" for n in range(40))) > relevance(" ".join(f"puppy{n}" for n in range(8)))
+
+
+def test_what_words_say_is_learnt_from_the_embedder() -> None:
+    question = "Can you suggest a camera, a really good camera?"
+    telling = Query.of(question, vector_of(question), tokens=tokens_of(question)).telling
+    assert telling is not None
+    said = {word: telling[term_hash(stem(word))] for word in ("suggest", "camera", "really", "good")}
+    assert said["camera"] > 2 * max(said["suggest"], said["really"])
+    assert all(0 < value <= 1 for value in telling.values())
+    once = Query.of("camera", vector_of("camera"), tokens=tokens_of("camera")).telling
+    assert once is not None
+    assert once[term_hash("camera")] == pytest.approx(said["camera"], rel=0.05)
+    assert Query.of(question, vector_of(question)).telling is None
+
+
+def test_an_answer_that_has_only_the_words_of_asking_covers_little() -> None:
+    found = corpus("Can you suggest some props?", "My camera is a Sony.")
+    question = "suggest a camera"
+    plain = found.score(Query.of(question, vector_of(question))).coverage
+    told = found.score(Query.of(question, vector_of(question), tokens=tokens_of(question))).coverage
+    assert plain.tolist() == pytest.approx([0.5, 0.5])
+    assert told[0] < 0.35 < 0.65 < told[1]
+
+
+def test_where_hardly_a_word_of_the_question_is_there_a_chance_hit_does_not_outweigh_what_is_like_it() -> None:
+    texts = ["I would like props that complement my eco-friendly candles.", "I am a Sony user and need a camera bag."]
+    documents = [Document(str(n), text) for n, text in enumerate(texts)]
+    found = Corpus.from_rows(row(document, vectors_of(document)) for document in documents)
+    question = "Which accessories would complement my current photography setup and my lenses?"
+    scores = found.score(Query.of(question, vector_of(question)))
+    assert (scores.keyword.tolist(), int(scores.semantic.argmax())) == ([1.0, 0.0], 1)
+    assert int(scores.fused.argmax()) == 1
+
+
+def test_the_neighbours_of_long_messages_say_less_of_them() -> None:
+    def lent(filler: str) -> float:
+        """What an answer without a word of the question has beside the question itself."""
+        said = [
+            Document("ask", f"Which mountain did you climb? {filler}", group="one"),
+            Document("answer", f"The Zugspitze! {filler}", group="one"),
+        ]
+        scores = Corpus.from_rows(map(row, said)).score(Query.of("climb a mountain"))
+        return float(scores.fused[1])
+
+    assert 0 < lent("And then we all went home and slept for a while, since it was late. " * 5) < 0.7 * lent("")
+
+
+@pytest.mark.parametrize("question", ["我明天去哪里开会", "法国的首都是哪座城市"])
+def test_chinese_texts_of_the_same_characters_are_not_alike(question: str) -> None:
+    texts = ["妈妈昨天在家里做饭。", "爸爸在公园里跑步。", "小明在学校里上课。", "奶奶在院子里种花。"]
+    documents = [Document(str(n), text) for n, text in enumerate(texts)]
+    found = Corpus.from_rows(row(document, vectors_of(document)) for document in documents)
+    scores = found.score(Query.of(question, vector_of(question), tokens=tokens_of(question)))
+    assert (scores.cosine.max() > 0.3, scores.relevance.max() < 0.2) == (True, True)
+    answered = found.score(Query.of("奶奶种什么花", vector_of("奶奶种什么花"), tokens=tokens_of("奶奶种什么花")))
+    assert (int(answered.fused.argmax()), answered.relevance.max() > 0.4) == (3, True)
 
 
 def test_relevance_keeps_the_order_and_measures_it_absolutely() -> None:
