@@ -32,7 +32,7 @@ from benchmarks.stores import BATCH, DIMS, Vectors, made, milliseconds
 
 __all__ = ["measured"]
 
-DRAWN = made(4711, 1_000)[1]
+DRAWN = made(4711, 20_000)[1]
 RECORDS = 200
 """Records a user."""
 TENANTS = 10
@@ -166,7 +166,7 @@ def _postmaster(connection: psycopg.Connection[Any]) -> psutil.Process | None:
 class Life:
     """Users who talk and are remembered, in a store of their own."""
 
-    def __init__(self, url: str, users: int, *, synchronous: str = "FULL") -> None:
+    def __init__(self, url: str, users: int, **options: Any) -> None:
         from everthread.stores import PostgresStore
         from everthread.stores.embedding import StaticEmbedder, Tokens
 
@@ -188,7 +188,7 @@ class Life:
                 return Tokens([(0, len(text))], self.embed_query(text)[None])
 
         self.users = users
-        self.store = PostgresStore(url, embedder=Drawn(), synchronous=synchronous)
+        self.store = PostgresStore(url, embedder=Drawn(), **options)
 
     def who(self, user: int) -> Any:
         """A user, in one of the tenants."""
@@ -471,7 +471,7 @@ def nearest(meter: Meter, vector: str) -> Callable[[], Any]:
 
 
 @contextmanager
-def living(url: str, users: int, **options: str) -> Iterator[Life]:
+def living(url: str, users: int, **options: Any) -> Iterator[Life]:
     """A store of these users, closed at the end: the server then knows all that was done."""
     life = Life(url, users, **options)
     try:
@@ -493,7 +493,14 @@ def measured(url: str | None, *, users: int = 40, last: int = 300) -> dict[str, 
         with database(place) as other:
             meter = Meter(other)
             try:
-                return costs | {"turn": turns(other, meter, 80)}
+                costs["turn"] = turns(other, meter, 80)
+            finally:
+                meter.connection.close()
+        told("a large scope")
+        with database(place) as third:
+            meter = Meter(third)
+            try:
+                return costs | {"wide": wide(third, meter)}
             finally:
                 meter.connection.close()
 
@@ -626,18 +633,50 @@ def recalls(own: str, meter: Meter, users: int, name: str) -> dict[str, Any]:
                 for n, text in enumerate(large)
             ]
             life.store.commit(life.who(user), changes, key=f"{user}/all")
-    for size, who in ((RECORDS, range(1, users)), (LARGE, range(users + 1, users + 10))):
+    for size, who in ((RECORDS, range(TENANTS, users)), (LARGE, range(users, users + 10))):
         texts = made(0, RECORDS)[0] if size == RECORDS else large
         words = [" ".join(text.split()[3:8]) for text in texts[:8]]
         with living(own, users) as life:
-            for _ in range(10):
-                life.recall(who[0] - 1, words[0])  # what follows finds a session that knows the tables
+            for user in 2 * [*range(TENANTS)]:
+                life.recall(user, words[0])  # what follows finds a session that knows the partition of every tenant
             rest = life.store._search.nbytes  # type: ignore[attr-defined]
             found[str(size)] = {
                 "cold": looked(life, meter, [asking(life, user, words[0]) for user in who]),
                 "cached_bytes": round((life.store._search.nbytes - rest) / len(who)),  # type: ignore[attr-defined]
                 "warm": looked(life, meter, [asking(life, user, text) for text in words[1:] for user in who]),
             }
+    return found
+
+
+WIDE = ("search_near", "search_terms", "search_regions", "search_wide")
+
+
+def wide(own: str, meter: Meter, count: int = 10_000) -> dict[str, Any]:
+    """A large scope, searched by the indexes of its partition and searched whole."""
+    from everthread.stores.record import Change
+
+    texts = made(3 * 10**5, count)[0]
+    words = [" ".join(text.split()[3:8]) for text in texts[:20]]
+    with living(own, 1, exact_up_to=count // 2, half_precision=True) as life:
+        for start in range(0, count, BATCH):
+            changes = [
+                Change(action="create", record=life.record(0, n, texts[n]), rule="new", reason="nothing like it")
+                for n in range(start, start + BATCH)
+            ]
+            life.store.commit(life.who(0), changes, key=f"all/{start}")
+        build = meter.spent([lambda: life.store.jobs.drain(life.store.handlers())])
+    found: dict[str, Any] = {"records": count, "build": build}
+    sizes = {name: kinds for name, kinds in meter.sizes().items() if name in WIDE}
+    found["bytes"] = between({}, sizes, count)
+    for name, limit in (("indexed", count // 2), ("whole", 2 * count)):
+        with living(own, 1, exact_up_to=limit, half_precision=True) as life:
+            life.recall(1, words[0])
+            first = looked(life, meter, [asking(life, 0, words[0])])
+            found[name] = {
+                "first": first,
+                "following": looked(life, meter, [asking(life, 0, text) for text in words[1:]]),
+            }
+            found[name]["cached_bytes"] = life.store._search.nbytes  # type: ignore[attr-defined]
     return found
 
 

@@ -639,6 +639,22 @@ def scopes(costs: Costs, load: Load, node: Node) -> str:
     return table(["records", "scope of", "read by a first recall", "kept by a process", "HNSW in half precision"], rows)
 
 
+def wide(costs: Costs, load: Load, node: Node) -> str:
+    """A large scope in the store itself, by the indexes of its partition and whole."""
+    found = costs["wide"]
+    rows = []
+    for name, how in (("indexed", "by its indexes"), ("whole", "whole")):
+        for which in ("first", "following"):
+            what = found[name][which]
+            times = (short(what[kind]) for kind in ("server_cpu_ms", "app_cpu_ms", "wall_ms", "pages"))
+            rows.append([f"{how}, {which}", *times, size(found[name]["cached_bytes"]), str(what["n"])])
+    split = ", ".join(f"`{name}` {sum(each.values()):,.0f}" for name, each in found["bytes"].items())
+    head = [f"{found['records']:,} records", "server, ms", "application, ms", "clock, ms", "pages", "kept", "N"]
+    build = f"{found['build']['wall_ms'] / found['records']:.2f} ms"
+    besides = f"Bytes a record besides: {split}; {build} of the clock each to fill them."
+    return f"{table(head, rows)}\n\n{textwrap.fill(besides, 120, break_on_hyphens=False)}"
+
+
 def behind(costs: Costs, load: Load, node: Node) -> str:
     """What a replica that is behind does not know yet."""
     return table(
@@ -653,7 +669,7 @@ def behind(costs: Costs, load: Load, node: Node) -> str:
 TABLES: dict[str, Callable[[Costs, Load, Node], str]] = {
     "assumed": assumed, "spent": spent, "by_table": by_table, "needed": needed, "bought": bought, "grown": grown,
     "kept": kept, "breaks": breaks, "swept": swept, "planned": planned, "near": near,
-    "scopes": scopes, "behind": behind,
+    "wide": wide, "scopes": scopes, "behind": behind,
     "unkeyed": unkeyed,
 }  # fmt: skip
 
