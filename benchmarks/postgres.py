@@ -16,7 +16,7 @@ import multiprocessing
 import statistics
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import mkdtemp
 from typing import Any
@@ -284,8 +284,18 @@ def figures(url: str, scopes: int, peer_scopes: int) -> Iterator[dict[str, Any]]
 def report(url: str | None, scopes: int, peer_scopes: int | None = None, *, as_json: bool = False) -> None:
     """Print the figures, a line each, as they are measured; the peer's by default of as many scopes."""
     with server(url) as place:
-        for row in figures(place, scopes, peer_scopes or scopes):
-            print(json.dumps(row) if as_json else ", ".join(f"{k} {v}" for k, v in row.items()), flush=True)
+        _print(figures(place, scopes, peer_scopes or scopes), as_json=as_json)
+
+
+def report_large(url: str | None, sizes: Sequence[int], *, as_json: bool = False) -> None:
+    """The same of one scope of each size, with vectors of either precision."""
+    with server(url) as place:
+        _print((large(place, size, half_precision=half) for size in sizes for half in (False, True)), as_json=as_json)
+
+
+def _print(rows: Iterable[dict[str, Any]], *, as_json: bool) -> None:
+    for row in rows:
+        print(json.dumps(row) if as_json else ", ".join(f"{k} {v}" for k, v in row.items()), flush=True)
 
 
 def main() -> None:
@@ -296,6 +306,9 @@ def main() -> None:
     parser.add_argument("--large", type=int, nargs="+", help="records of one scope, instead of all else")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     asked_for = parser.parse_args()
+    if asked_for.large:
+        report_large(asked_for.url, asked_for.large, as_json=asked_for.json)
+        return
     report(asked_for.url, asked_for.scopes, asked_for.peer_scopes, as_json=asked_for.json)
 
 
