@@ -30,7 +30,7 @@ from benchmarks.stores import BATCH, DIMS, LookUp, Ours, Peer, asked, by_vectors
 RECORDS = 1_000
 """Records in a scope."""
 CLIENTS = 8
-"""Processes that write at once, each for a tenant of its own."""
+"""Processes that write at once, each for a tenant of its own, or all for one."""
 COMMITS = 150
 """Commits of one record that each of them makes."""
 
@@ -219,15 +219,15 @@ def large(url: str, records: int, *, half_precision: bool) -> dict[str, Any]:
     return row
 
 
-def write_alone(url: str, client: int, ready: Any) -> None:
-    """Commit one record at a time, for a tenant of this client's."""
+def write_alone(url: str, client: int, tenant: int, ready: Any) -> None:
+    """Commit one record at a time."""
     from everthread import Identity, Record, Scope
     from everthread.stores import open_store
     from everthread.stores.record import Change, Provenance, now_utc
 
-    who = Identity(tenant=f"tenant-{client}", user="ana")
+    who = Identity(tenant=f"tenant-{tenant}", user=f"user-{client}")
     origin = Provenance(
-        source="user", thread_id="t", message_ids=("m1",), actor="ana", observed_at=now_utc(), extracted_by="rules/1"
+        source="user", thread_id="t", message_ids=("m1",), actor=who.user, observed_at=now_utc(), extracted_by="rules/1"
     )
     with open_store(url, embedder="none") as store:
         store.consent(who)
@@ -235,7 +235,7 @@ def write_alone(url: str, client: int, ready: Any) -> None:
         for n in range(COMMITS):
             record = Record(
                 statement=f"Ana has said sentence {n}",
-                scope=Scope(owner="user", owner_id="ana"),
+                scope=Scope(owner="user", owner_id=who.user),
                 provenance=origin,
                 authority="user_explicit",
                 write_reason="the user said so",
@@ -244,11 +244,13 @@ def write_alone(url: str, client: int, ready: Any) -> None:
             store.commit(who, [change], key=f"key-{n}")
 
 
-def together(url: str, clients: int, first: int) -> float:
-    """Commits a second of so many clients at once."""
+def together(url: str, clients: int, tenants: range) -> float:
+    """Commits a second of so many clients at once, who write for these tenants in turn."""
     spawn = multiprocessing.get_context("spawn")
     ready = spawn.Barrier(clients + 1)
-    writers = [spawn.Process(target=write_alone, args=(url, first + n, ready)) for n in range(clients)]
+    writers = [
+        spawn.Process(target=write_alone, args=(url, n, tenants[n % len(tenants)], ready)) for n in range(clients)
+    ]
     for writer in writers:
         writer.start()
     ready.wait()
@@ -256,6 +258,15 @@ def together(url: str, clients: int, first: int) -> float:
     for writer in writers:
         writer.join()
     return clients * COMMITS / (time.perf_counter() - start)
+
+
+def committed(url: str) -> dict[str, int]:
+    """Commits a second of one client, of several for a tenant each, and of several for one tenant."""
+    return {
+        "1 client": round(together(url, 1, range(0, 1))),
+        f"{CLIENTS} tenants": round(together(url, CLIENTS, range(1, 1 + CLIENTS))),
+        f"{CLIENTS} clients of one tenant": round(together(url, CLIENTS, range(1 + CLIENTS, 2 + CLIENTS))),
+    }
 
 
 def figures(url: str, scopes: int, peer_scopes: int) -> Iterator[dict[str, Any]]:
@@ -268,8 +279,7 @@ def figures(url: str, scopes: int, peer_scopes: int) -> Iterator[dict[str, Any]]
         yield {"store": "everthread", "records": scopes * RECORDS, "written/s": round(rate), "bytes": int(size)}
         yield {"store": "everthread", "records": scopes * RECORDS, **searched(store, scopes)}
         store.store.close()
-        alone, many = together(own, 1, 0), together(own, CLIENTS, 1)
-        yield {"store": "everthread", "commits/s": {"1": round(alone), str(CLIENTS): round(many)}}
+        yield {"store": "everthread", "commits/s": committed(own)}
     with database(url) as theirs:
         other = peer(theirs)
         rate = filled(other, peer_scopes)
@@ -304,10 +314,15 @@ def main() -> None:
     parser.add_argument("--scopes", type=int, default=200, help="scopes of 1,000 records")
     parser.add_argument("--peer-scopes", type=int, help="the same for the peer, which is slow to fill")
     parser.add_argument("--large", type=int, nargs="+", help="records of one scope, instead of all else")
+    parser.add_argument("--commits", action="store_true", help="only writers beside each other")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     asked_for = parser.parse_args()
     if asked_for.large:
         report_large(asked_for.url, asked_for.large, as_json=asked_for.json)
+        return
+    if asked_for.commits:
+        with server(asked_for.url) as place, database(place) as own:
+            print(json.dumps({"store": "everthread", "commits/s": committed(own)}))
         return
     report(asked_for.url, asked_for.scopes, asked_for.peer_scopes, as_json=asked_for.json)
 
