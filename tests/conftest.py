@@ -2,12 +2,12 @@
 checkpointer of each kind."""
 
 import pytest
-from support.postgres import postgres, postgres_memory, postgres_server, postgres_stores
+from support.postgres import own_server, postgres, postgres_memory, postgres_server, postgres_stores
 from support.savers import threads_url
 
 from everthread import Identity
 
-__all__ = ["postgres", "postgres_memory", "postgres_server", "postgres_stores", "threads_url"]
+__all__ = ["own_server", "postgres", "postgres_memory", "postgres_server", "postgres_stores", "threads_url"]
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -62,9 +63,16 @@ def lock(kind: int, *names: str) -> str:
 class Cursor:
     """The rows of one statement."""
 
-    def __init__(self, cursor: psycopg.Cursor[Any] | psycopg.ServerCursor[Any]) -> None:
+    def __init__(
+        self, cursor: psycopg.Cursor[Any] | psycopg.ServerCursor[Any], settle: Callable[[], None] = lambda: None
+    ) -> None:
         self._cursor = cursor
-        self._rows: Iterator[Any] = iter(cursor) if cursor.description else iter(())
+        self._settle = settle
+
+    @cached_property
+    def _rows(self) -> Iterator[Any]:
+        self._settle()
+        return iter(self._cursor) if self._cursor.description else iter(())
 
     def __iter__(self) -> Iterator[Any]:
         return self._rows
@@ -76,20 +84,33 @@ class Cursor:
         return list(self._rows)
 
     def getdescription(self) -> Any:
+        self._settle()
         return tuple((column.name,) for column in self._cursor.description or ())
 
 
 class Connection:
     """See `stores.database.Connection`. `streams`: rows of a statement without values are fetched as they are read, not
-    all at once. `tenant`: whose rows statements are about; None for those of all."""
+    all at once. `tenant`: whose rows statements are about; None for those of all.
+
+    With a `pipeline`, statements are sent with the next one that is asked for its rows, in one trip to the server; what
+    one of them fails with is raised there, or at the end of the transaction.
+    """
 
     def __init__(
-        self, raw: psycopg.Connection[Any], *, schema: str = "", streams: bool = False, tenant: str | None = None
+        self,
+        raw: psycopg.Connection[Any],
+        *,
+        schema: str = "",
+        streams: bool = False,
+        tenant: str | None = None,
+        pipeline: psycopg.Pipeline | None = None,
     ) -> None:
         self.raw = raw
         self.tenant = tenant
         self._schema = schema
         self._streams = streams
+        self._pipeline = pipeline
+        self._sent: list[psycopg.Cursor[Any]] = []
         self._reading: list[psycopg.ServerCursor[Any]] = []
         # sequences are of no state: what they had given out when the snapshot began is what belongs to it
         self._numbers = dict(raw.execute(NUMBERS).fetchall()) if streams else None
@@ -104,8 +125,8 @@ class Connection:
             self._reading.append(reading)
             return Cursor(reading.execute(told.encode()))
         cursor = self.raw.execute(told.encode(), named)
-        self._count(cursor.rowcount)
-        return Cursor(cursor)
+        self._sent.append(cursor)
+        return Cursor(cursor, self._settle)
 
     def unlocked(self, sql: str, values: Sequence[Any], /) -> Rows:
         return self.execute(f"{sql} FOR UPDATE SKIP LOCKED", values).fetchall()
@@ -144,18 +165,25 @@ class Connection:
         told, _ = self.translated(sql)
         listed = [self._values(told, each) for each in values]
         if listed:
-            with self.raw.cursor() as cursor:
-                cursor.executemany(told.encode(), listed)
-                self._count(cursor.rowcount)
+            cursor = self.raw.cursor()
+            cursor.executemany(told.encode(), listed)
+            self._sent.append(cursor)
 
-    def _count(self, changed: int) -> None:
-        self._changed = max(changed, 0)
-        self._total += self._changed
+    def _settle(self) -> None:
+        """Wait for what was sent, and count what it has changed."""
+        if self._sent and self._pipeline is not None:
+            self._pipeline.sync()
+        for cursor in self._sent:
+            self._changed = max(cursor.rowcount, 0)
+            self._total += self._changed
+        self._sent.clear()
 
     def changes(self) -> int:
+        self._settle()
         return self._changed
 
     def total_changes(self) -> int:
+        self._settle()
         return self._total
 
     def kept(self, name: str) -> Any:
@@ -195,6 +223,7 @@ class Connection:
                 columns, rows = self._with_tenants(table, columns, rows)
             marks = ", ".join("?" * len(columns))
             self.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+            self._settle()
         except psycopg.errors.UniqueViolation as error:
             raise Taken(table) from error
         for name in set(numbered) & set(columns):

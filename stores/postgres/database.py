@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,7 @@ class Database:
                 min_size=0,
                 max_size=pool_size,
                 timeout=timeout,
+                reconnect_timeout=timeout,  # a server that is back is found by the next who asks
                 open=True,
                 name=f"everthread {self.schema}",
             )
@@ -238,13 +239,23 @@ class Database:
             raise UsageError(f"{self.path} is closed; open the store again")
         raw = self._taken(begin)
         before = getattr(self._local, "connection", None), getattr(self._local, "writes", False)
-        connection = Connection(raw, schema=self.schema, tenant=tenant)
-        self._local.connection, self._local.writes = connection, writes
+        ending = False
         try:
-            yield connection
-            raw.execute("COMMIT" if writes else "ROLLBACK")
-        except BaseException:
+            with raw.pipeline() if writes else nullcontext() as pipeline:
+                connection = Connection(raw, schema=self.schema, tenant=tenant, pipeline=pipeline)
+                self._local.connection, self._local.writes = connection, writes
+                yield connection
+                ending = writes
+                ended = raw.execute("COMMIT" if writes else "ROLLBACK")
+            if writes and ended.statusmessage != "COMMIT":
+                raise psycopg.OperationalError("the transaction was rolled back")
+        except BaseException as error:
             _roll_back(raw)
+            if ending and isinstance(error, psycopg.OperationalError) and raw.closed:
+                raise StoreError(
+                    f"{self.path}: the connection was lost at the end of a write, and whether it was written is not "
+                    "known; try again with the same key"
+                ) from error
             raise
         finally:
             self._local.connection, self._local.writes = before

