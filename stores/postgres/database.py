@@ -172,7 +172,8 @@ class Database:
     def run(self, connection: AnyConnection, script: str) -> None:
         """Run statements that are PostgreSQL's own."""
         assert isinstance(connection, Connection)
-        connection.raw.execute(script.encode())
+        # as one command: a pipeline takes no more at a time
+        connection.raw.execute(f"DO $run$ BEGIN EXECUTE $script${script}$script$; END $run$".encode())
 
     def partitions(self, connection: AnyConnection) -> int:
         """Into how many parts tables are divided here."""

@@ -129,6 +129,7 @@ def test_an_older_schema_is_brought_up_to_date(postgres: Postgres, ana: Identity
     with psycopg.connect(postgres.url) as connection:
         connection.execute("CREATE SCHEMA everthread; SET search_path = everthread")
         connection.execute("CREATE TABLE migrations (number int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())")
+        connection.execute("SELECT set_config('everthread.partitions', '4', false)")
         for number, script in older:
             connection.execute(script.encode())
             connection.execute("INSERT INTO migrations (number) VALUES (%s)", (number,))
