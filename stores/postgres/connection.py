@@ -26,7 +26,7 @@ TABLES = """
 SELECT pg_class.relname, string_agg(quote_ident(attname), ', ' ORDER BY array_position(conkey, attnum))
 FROM pg_class JOIN pg_constraint ON conrelid = pg_class.oid AND contype = 'p'
 JOIN pg_attribute ON attrelid = pg_class.oid AND attnum = ANY (conkey)
-WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
 GROUP BY pg_class.relname
 """
 COLUMNS = """
@@ -39,7 +39,7 @@ SEQUENCE = "pg_get_serial_sequence(quote_ident(%s), %s)"
 NUMBERS = """
 SELECT relname, pg_sequence_last_value(pg_get_serial_sequence(quote_ident(relname), 'seq')::regclass)
 FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attname = 'seq' AND attidentity = 'd'
-WHERE relnamespace = current_schema()::regnamespace AND NOT relispartition
+WHERE relnamespace = quote_ident(current_schema())::regnamespace AND NOT relispartition
 """
 """By table, which number it gave out last; NULL for none."""
 KEEP = "INSERT INTO meta (name, value, number, bytes) VALUES (?, ?, ?, ?)"

@@ -18,12 +18,15 @@ from everthread.errors import StoreError, UsageError
 from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import Lane, one
 from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WIDE, WRITING, Connection, lock
+from everthread.stores.postgres.samples import forget_samples
 
 __all__ = ["SCHEMA", "Database", "is_there", "migrations", "translated", "where", "without_ours"]
 
 PARTITIONS = 16
 """Into how many parts a table is divided by its rows' tenant, when a schema is made."""
 MOST_PARTITIONS = 1_000
+LONGEST_NAME = 63
+"""Bytes of a name that PostgreSQL keeps."""
 SCHEMA = "everthread"
 """The schema that holds a store when none is named."""
 OLDEST = 160000
@@ -63,7 +66,7 @@ class Database:
         partitions: int | None = None,
     ) -> None:
         url, named = without_ours(url)
-        self.schema = schema or named.get("schema") or SCHEMA
+        self.schema = _schema(schema or named.get("schema") or SCHEMA)
         self._url = url
         self._synchronous = synchronous == "FULL"
         self._partitions = _partitions(partitions or named.get("partitions") or PARTITIONS)
@@ -146,7 +149,7 @@ class Database:
     def _make(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.schema)))
         ((others,),) = connection.execute(
-            "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace"
+            "SELECT count(*) FROM pg_class WHERE relnamespace = quote_ident(current_schema())::regnamespace"
         ).fetchall()
         if others:
             raise UsageError(f"{self.path} holds tables of another program; name a schema of its own: ?schema=memory")
@@ -299,13 +302,15 @@ class Database:
                 self._snapshots = [each for each in self._snapshots if each is not raw]
 
     def scrub(self) -> None:
-        """Remove the dead versions of rows that were deleted or changed. StoreError when a session that began before
-        still sees them. The server's log and copies, and the unused space of its pages, are not ours to see to."""
+        """Remove the dead versions of rows that were deleted or changed, and the planner's samples of words. StoreError
+        when a session that began before still sees them. The server's log and copies, and the unused space of its
+        pages, are not ours to see to."""
         with translated(self.path), self._connected() as raw:
             ((now,),) = raw.execute("SELECT pg_current_xact_id()::xid::text").fetchall()
             using = Connection(raw)
-            tables = [sql.Identifier(table) for table in (*using.tables(), *(WIDE if self.has_wide(using) else ()))]
-            raw.execute(sql.SQL("VACUUM {}").format(sql.SQL(", ").join(tables)))
+            tables = [*using.tables(), *(WIDE if self.has_wide(using) else ())]
+            forget_samples(raw, tables)
+            raw.execute(sql.SQL("VACUUM {}").format(sql.SQL(", ").join(map(sql.Identifier, tables))))
             ((sessions,),) = raw.execute(HELD_UP, {"now": now}).fetchall()
         if sessions:
             raise StoreError(
@@ -355,6 +360,16 @@ def without_ours(url: str) -> tuple[str, dict[str, str]]:
     return parts._replace(query=urlencode(asked, quote_via=quote)).geturl(), ours
 
 
+def _schema(name: str) -> str:
+    """A name that PostgreSQL takes as it is. It would cut a longer one short: two such stores would be one."""
+    length = len(name.encode("utf-8", "replace"))
+    if length > LONGEST_NAME:
+        raise UsageError(f"schema {name} has {length} bytes; give a name of {LONGEST_NAME} at most")
+    if name == "$user" or name.startswith("pg_") or "\0" in name:
+        raise UsageError(f"schema {name!r} means something of its own to PostgreSQL; give another name")
+    return name
+
+
 def _partitions(asked: int | str) -> int:
     if not (str(asked).isdecimal() and 1 <= int(asked) <= MOST_PARTITIONS):
         raise UsageError(f"partitions is {asked!r}; give a number from 1 to {MOST_PARTITIONS}")
@@ -367,7 +382,7 @@ def where(url: str) -> str:
     with translated("the URL"):
         told = conninfo.conninfo_to_dict(url)
     host, port, name = (told.get(key, default) for key, default in (("host", ""), ("port", 5432), ("dbname", "")))
-    return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={ours.get('schema') or SCHEMA}"
+    return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={_schema(ours.get('schema') or SCHEMA)}"
 
 
 def is_there(url: str) -> bool:
@@ -375,7 +390,7 @@ def is_there(url: str) -> bool:
     plain, ours = without_ours(url)
     asked = f"SELECT to_regclass(quote_ident(%s) || '.{OURS}') IS NOT NULL".encode()
     with translated(where(url)), psycopg.connect(plain) as connection:
-        ((there,),) = connection.execute(asked, (ours.get("schema") or SCHEMA,)).fetchall()
+        ((there,),) = connection.execute(asked, (_schema(ours.get("schema") or SCHEMA),)).fetchall()
     return bool(there)
 
 

@@ -78,6 +78,10 @@ ADD_TERM = """
 INSERT INTO search_terms (tenant, space, reach, term, documents) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (tenant, space, reach, term) DO UPDATE SET documents = search_terms.documents + excluded.documents
 """
+FORGET_TERMS = """
+DELETE FROM search_terms WHERE tenant = :tenant AND space = :space AND reach = :reach
+    AND term = ANY (CAST(:terms AS bigint[])) AND documents <= 0
+"""
 COUNTED = """
 SELECT term, CAST(sum(documents) AS bigint) FROM search_terms
 WHERE tenant = :tenant AND space = :space AND reach IN (SELECT value FROM json_each(:reaches))
@@ -241,6 +245,9 @@ class Nearest:
             connection.executemany(
                 ADD_TERM, [(tenant, space, reach, term, sign * count) for term, count in sorted(terms.items())]
             )
+            if sign < 0:
+                place = {"tenant": tenant, "space": space, "reach": reach}
+                connection.execute(FORGET_TERMS, {**place, "terms": sorted(terms)})
             numbers = Corpus.from_rows(listed).summed(dims).numbers * sign
             sql = "SELECT numbers FROM search_regions WHERE tenant = ? AND space = ? AND reach = ?"
             before = one(connection, sql, tenant, space, reach)

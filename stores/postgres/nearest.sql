@@ -56,3 +56,5 @@ DO $$ DECLARE name text; BEGIN
 END $$;
 CREATE INDEX search_near_by_terms ON search_near USING gin (terms);
 CREATE INDEX search_near_by_vector ON search_near USING hnsw (vector {ops});
+-- of words no samples are kept; see migration 0004
+ALTER TABLE search_near ALTER COLUMN terms SET STATISTICS 0, ALTER COLUMN vector SET STATISTICS 0;

@@ -9,7 +9,7 @@ import pytest
 from support.postgres import Postgres, in_database
 from support.records import create, keep, learnt, write
 
-from everthread import Identity
+from everthread import Identity, Scope
 from everthread.errors import StoreError, UsageError
 from everthread.stores import MemoryStore, PostgresStore, open_store
 from everthread.stores.postgres.database import migrations
@@ -60,6 +60,22 @@ def test_a_schema_of_something_else_is_left_alone(postgres: Postgres) -> None:
     with pytest.raises(UsageError, match="holds tables of another program"):
         opened(postgres.url)
     assert postgres.run("SELECT tablename FROM pg_tables WHERE schemaname = 'everthread'") == [("invoices",)]
+
+
+@pytest.mark.parametrize("name", ['A b"c', "it's 100%", "a.b", "记忆", "x" * 63])
+def test_a_schema_may_have_any_name(postgres: Postgres, ana: Identity, name: str) -> None:
+    with PostgresStore(postgres.url, embedder="none", schema=name, partitions=1) as store:
+        keep(store, ana, learnt("Ana likes tea."))
+        assert [hit.statement for hit in store.recall(ana, "tea").hits] == ["Ana likes tea."]
+        assert [finding for finding in store.doctor() if not finding.ok] == []
+        assert store.erase(ana, Selection(scope=Scope(owner="user", owner_id="ana")), reason="asked for").verified
+
+
+def test_a_name_that_postgresql_would_cut_or_read_as_another_is_refused(postgres: Postgres) -> None:
+    for name in ("x" * 64, "记" * 22, "$user", "pg_memory"):
+        with pytest.raises(UsageError, match=r"^schema .* give (a|another) name"):
+            PostgresStore(postgres.url, schema=name)
+    assert postgres.run("SELECT nspname FROM pg_namespace WHERE nspname ~ '^(xx|记|.user|pg_mem)'") == []
 
 
 def test_a_newer_schema_is_refused(postgres: Postgres) -> None:

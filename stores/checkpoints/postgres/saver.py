@@ -20,6 +20,7 @@ from everthread.stores.checkpoints.postgres.keys import number_of
 from everthread.stores.checkpoints.postgres.lease import Leases
 from everthread.stores.checkpoints.postgres.rows import Rows, threads_and_torn
 from everthread.stores.checkpoints.postgres.server import (
+    NO_SAMPLES,
     TABLES,
     address_of,
     connect,
@@ -32,6 +33,7 @@ from everthread.stores.checkpoints.postgres.server import (
 from everthread.stores.checkpoints.saver import Saver
 from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import Finding
+from everthread.stores.postgres.samples import forget_samples
 
 __all__ = ["PostgresSaver"]
 
@@ -140,9 +142,12 @@ class PostgresSaver(Saver, stock.PostgresSaver):
         self.scrub()
 
     def scrub(self) -> None:
-        """Let the server reuse the rows that were deleted or rewritten, now and not when autovacuum comes to them. Only
-        `VACUUM FULL`, and the end of old backups and write-ahead logs, takes their bytes from the disk."""
+        """Let the server reuse the rows that were deleted or rewritten, now and not when autovacuum comes to them, and
+        let it forget the samples that its planner has of them. Only `VACUUM FULL`, and the end of old backups and
+        write-ahead logs, takes their bytes from the disk. Of tables of another role it does nothing."""
         with translated(self.place, self._password), self.pool.connection() as connection:
+            connection.execute(NO_SAMPLES)
+            forget_samples(connection, TABLES.split(", "))
             connection.execute(f"VACUUM {TABLES}")
 
 

@@ -19,6 +19,7 @@ from everthread.errors import StoreError, UsageError
 from everthread.stores.checkpoints.postgres.keys import number_of
 
 __all__ = [
+    "NO_SAMPLES",
     "TABLES",
     "address_of",
     "connect",
@@ -49,8 +50,24 @@ _SESSION = {
 }
 _CONFIGURE = "SELECT set_config(name, %s, false) FROM pg_settings WHERE name = %s"
 
+NO_SAMPLES = """
+DO $$ DECLARE place text; word text; BEGIN
+    FOR place, word IN
+        SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+        WHERE attrelid IN (
+            to_regclass('checkpoints'), to_regclass('checkpoint_blobs'), to_regclass('checkpoint_writes')
+        ) AND attname IN ('checkpoint', 'metadata', 'blob') AND attstattarget IS DISTINCT FROM 0
+            AND pg_has_role(relowner, 'USAGE')
+    LOOP
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', place, word);
+    END LOOP;
+END $$
+"""
+"""The server keeps no samples of values for its planner: an erasure would not reach them."""
+
 # The last is the one by which it is known that all is there.
 _SCHEMA = (
+    NO_SAMPLES,
     """
 CREATE INDEX CONCURRENTLY IF NOT EXISTS checkpoints_run_id_idx
 ON checkpoints ((metadata ->> 'run_id')) WHERE metadata ? 'run_id'

@@ -332,7 +332,7 @@ CREATE TABLE gates (
 ) PARTITION BY HASH (tenant);
 
 DO $$ DECLARE name text; BEGIN
-    FOR name IN SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'p' LOOP
+    FOR name IN SELECT relname FROM pg_class WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relkind = 'p' LOOP
         FOR n IN 0 .. current_setting('everthread.partitions')::int - 1 LOOP
             EXECUTE format(
                 'CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS %s, REMAINDER %s)',
