@@ -32,6 +32,8 @@ class ThreadChannel(DeltaChannel[list[AnyMessage]]):
 
     def update(self, values: Sequence[Any]) -> bool:
         """Take what the nodes of a step wrote; whether there was anything."""
+        if not values:  # each step is told to each channel
+            return super().update(values)
         added = self._added(values)
         if added:
             self.value = [*self.value, *added]
@@ -56,12 +58,13 @@ class ThreadChannel(DeltaChannel[list[AnyMessage]]):
             return []
         if len(self._ids) != len(held):
             self._ids = {message.id for message in held if isinstance(message, BaseMessage)} - {None}
-        new = {message.id for message in added}
-        if len(self._ids) != len(held) or len(new) != len(added) or not self._ids.isdisjoint(new):
+        named = [message.id for message in added if message.id is not None]
+        new = set(named)
+        if len(self._ids) != len(held) or len(new) != len(named) or not self._ids.isdisjoint(new):
             return []
         self._ids |= new
         return added
 
 
 def _is_plain(value: Any) -> bool:
-    return isinstance(value, BaseMessage) and value.id is not None and not isinstance(value, RemoveMessage)
+    return isinstance(value, BaseMessage) and not isinstance(value, RemoveMessage)

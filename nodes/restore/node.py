@@ -12,7 +12,7 @@ from everthread.errors import UsageError
 from everthread.nodes.arrivals import inputs, is_told_here, notice, notices
 from everthread.nodes.node import Node, Steps, announce, context_of, store_of, thread_of
 from everthread.nodes.restore.instructions import ProjectInstructions
-from everthread.nodes.state import MemoryState, MemoryUpdate
+from everthread.nodes.state import MemoryState, MemoryUpdate, place_of
 from everthread.nodes.tool_calls import unanswered
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity
@@ -62,7 +62,7 @@ class Restore(Node):
         added: list[AnyMessage] = []
         deliver = self.deliver and is_told_here(context)
         added += inputs(identity, store, thread_id, messages) if deliver else []
-        repairs = unanswered(messages)
+        repairs = unanswered(messages[place_of(messages, state.get("window", {}).get("cut")) or 0 :])
         added += repairs
         told = notices(identity, store, thread_id, messages) if deliver else []
         added += told

@@ -56,6 +56,15 @@ def test_a_thread_that_was_begun_anew_knows_what_it_has() -> None:
     assert told(channel) == [("human", "2", "B")]
 
 
+def test_a_step_in_which_nothing_was_said_costs_no_look_at_the_thread() -> None:
+    channel: Any = ThreadChannel(_messages_delta_reducer, list).from_checkpoint(None)
+    channel.update([[HumanMessage("a", id="1")]])
+    known = channel._ids
+    assert not channel.update([])
+    assert channel._ids is known
+    assert known == {"1"}
+
+
 def test_a_list_that_a_node_changed_in_place_is_looked_at_again() -> None:
     channel: Any = ThreadChannel(_messages_delta_reducer, list).from_checkpoint(None)
     channel.update([[HumanMessage("a", id="1")]])
