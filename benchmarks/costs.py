@@ -38,6 +38,8 @@ RECORDS = 200
 TENANTS = 10
 LARGE = 1_000
 """Records of the larger scopes."""
+WHOLE = 20
+"""Users with such a scope in the tenant that erasures are measured in."""
 SIZES = """
 SELECT coalesce(whole.relname, part.relname), sum(pg_relation_size(part.oid)), sum(pg_indexes_size(part.oid)),
     sum(coalesce(pg_total_relation_size(nullif(part.reltoastrelid, 0)), 0))
@@ -496,6 +498,13 @@ def measured(url: str | None, *, users: int = 40, last: int = 300) -> dict[str, 
                 costs["turn"] = turns(other, meter, 80)
             finally:
                 meter.connection.close()
+        told("erasures")
+        with database(place) as fourth:
+            meter = Meter(fourth)
+            try:
+                costs |= erasures(fourth, meter)
+            finally:
+                meter.connection.close()
         told("a large scope")
         with database(place) as third:
             meter = Meter(third)
@@ -530,7 +539,6 @@ def _measured(own: str, meter: Meter, users: int, last: int) -> dict[str, Any]:
         told("appends")
         costs["append"] = grown(life, meter, lambda u, n: life.append(u, n, [texts[u][n], texts[u][n - 1]]), last)
         talked = meter.sizes()
-        costs["erase_small"] = erased(life, meter, 0, 8)
         said = meter.sizes()
         told("commits")
         costs["commit"] = grown(life, meter, lambda u, n: life.commit(u, n, texts[u][n]), last)
@@ -538,7 +546,7 @@ def _measured(own: str, meter: Meter, users: int, last: int) -> dict[str, Any]:
             "message": between(empty, talked, 2 * count),
             "record": between(said, meter.sizes(), count),
         }
-        told("checkpoints and erasures")
+        told("checkpoints")
         more = made(10**5, 200)[0]
         costs["append"]["wal_bytes_first"] = after_checkpoint(
             meter,
@@ -548,9 +556,6 @@ def _measured(own: str, meter: Meter, users: int, last: int) -> dict[str, Any]:
             meter,
             [lambda n=n: life.commit(n % users, 1_000 + n, more[50 + n]) for n in range(20)],  # type: ignore[misc]
         )
-        costs["erase"] = erased(life, meter, 1, 8) | {
-            "rows": int(meter.one(f"SELECT count(*) FROM {SCHEMA}.revisions"))
-        }
         costs["dead"] = dead(life, meter, more[100:], users)
     told("recalls")
     costs["recall"] = recalls(own, meter, users, name)
@@ -569,12 +574,36 @@ def keys_without_tenant(meter: Meter) -> list[str]:
     return [f"{table} ({', '.join(columns)})" for table, columns in rows if "tenant" not in columns]
 
 
+def erasures(own: str, meter: Meter) -> dict[str, Any]:
+    """Erasures of a record in a tenant that has few, and in one that has many: what they take grows with its tenant's.
+    Another tenant has as many."""
+    from everthread.stores.record import Change
+
+    texts = made(10**6 + 11, LARGE)[0]
+    with living(own, WHOLE * TENANTS) as life:
+        small = erased(life, meter, 0, 8)
+        for user in (*range(0, WHOLE * TENANTS, TENANTS), *range(1, WHOLE * TENANTS, TENANTS)):
+            changes = [
+                Change(action="create", record=life.record(user, n, text), rule="new", reason="nothing like it")
+                for n, text in enumerate(texts)
+            ]
+            life.store.commit(life.who(user), changes, key=f"{user}/all")
+        meter.connection.execute(f"ANALYZE {SCHEMA}.revisions")
+        large = erased(life, meter, 1, 8)
+        rows = meter.one(f"SELECT count(*) FROM {SCHEMA}.revisions WHERE tenant = 'tenant-0'")
+    return {"erase_small": small, "erase": large | {"rows": int(rows)}}
+
+
 def erased(life: Life, meter: Meter, kind: int, count: int) -> dict[str, Any]:
-    """Erasures of one record each that was just written: what they take grows with all that the store holds."""
+    """Erasures of one record each that was just written, by users of one tenant."""
+    users = [TENANTS * n for n in range(count)]
     texts = made(2 * 10**5 + kind, count)[0]
-    ids = [life.commit(n, 2_000 + 100 * kind + n, text).decisions[0].record_id for n, text in enumerate(texts)]
+    ids = [
+        life.commit(user, 2_000 + 100 * kind + user, text).decisions[0].record_id
+        for user, text in zip(users, texts, strict=True)
+    ]
     before = settled(life, meter)
-    spent = meter.spent([erasing(life, n, id) for n, id in enumerate(ids)])
+    spent = meter.spent([erasing(life, user, id) for user, id in zip(users, ids, strict=True)])
     return spent | {"left": left(before, settled(life, meter), count)}
 
 

@@ -265,15 +265,10 @@ def tenant_users(costs: Costs, load: Load, node: Node) -> float:
 
 
 def erasure_seconds(costs: Costs, rows: float) -> float:
-    """Seconds of an erasure in a store of so many records: it looks at every row again, and vacuums."""
+    """Seconds of an erasure in a tenant of so many records: it looks at every row of it again, and vacuums."""
     small, large = costs["erase_small"], costs["erase"]
     work = [one["server_cpu_ms"] + one["app_cpu_ms"] for one in (small, large)]
     return float(work[0] + max(0.0, work[1] - work[0]) / large["rows"] * rows) / 1_000
-
-
-def erasure_memory(costs: Costs, rows: float) -> float:
-    """Bytes that an erasure fetches at once: what every record of the schema says."""
-    return float(rows * costs["bytes"]["record"]["revisions"]["heap"])
 
 
 def ids_a_day(costs: Costs, load: Load) -> float:
@@ -513,16 +508,9 @@ def kept(costs: Costs, load: Load, node: Node) -> str:
 def breaks(costs: Costs, load: Load, node: Node) -> str:
     """What gives way, and at which load."""
     count, pages, processes = shards(costs, load, node), pages_of(costs, load.records), cores(costs, load, node)[1]
-    records, ids = load.users * load.records / count, ids_a_day(costs, load) / count
-    erasure, lane = erasure_seconds(costs, records), lane_of_a_turn(costs, node)
+    ids, lane = ids_a_day(costs, load) / count, lane_of_a_turn(costs, node)
+    own = load.tenant_users * load.records
     rows = [
-        [
-            "an erasure reads every record of its schema, and vacuums",
-            f"{span(erasure)} and {size(erasure_memory(costs, records))} of the application's memory at "
-            f"{short(records / 1e6)} million records, {span(erasure_seconds(costs, 1e6))} and "
-            f"{size(erasure_memory(costs, 1e6))} at one million",
-            f"{short(load.users * load.erasures / 365 / count)} are asked for a day",
-        ],
         [
             "a tenant writes in one lane",
             f"{span(lane)} of it a turn: {short(tenant_turns(costs, node))} turns a second, "
@@ -535,6 +523,12 @@ def breaks(costs: Costs, load: Load, node: Node) -> str:
             f"{short(math.ceil(processes) * POOLS)} sessions on each server at worst, "
             f"{size(math.ceil(processes) * POOLS * costs['turn']['session_mb'] * 2**20)} of its memory",
             f"{short(busy_sessions(costs, load, node) / count)} are in use",
+        ],
+        [
+            "an erasure reads every record of its tenant, and vacuums",
+            f"{span(erasure_seconds(costs, 1e7))} at 10 million records of one tenant",
+            f"{span(erasure_seconds(costs, own))} in a tenant of {load.tenant_users:,} users; "
+            f"{short(load.users * load.erasures / 365 / count)} are asked for a day",
         ],
         [
             "a user's rows lie apart",

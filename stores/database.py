@@ -6,7 +6,7 @@ for JSON that SQLite has (the migrations of PostgreSQL define them there) and it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -56,6 +56,9 @@ class Connection(Runs, Protocol):
 
     def executemany(self, sql: str, values: Iterable[Any], /) -> object:
         """Run one statement for each of the values."""
+
+    def streamed(self, sql: str, values: Mapping[str, Any], /) -> Iterable[Any]:
+        """The rows of a SELECT, fetched as they are read; one is read to its end before another."""
 
     def unlocked(self, sql: str, values: Sequence[Any], /) -> Rows:
         """The rows that a SELECT of one table finds, locked until the end of the transaction; those that another
@@ -128,8 +131,13 @@ class Database(Protocol):
     def snapshot(self) -> AbstractContextManager[Connection]:
         """A connection of its own to one consistent state, to be read at length."""
 
-    def scrub(self) -> None:
-        """Leave nothing of what was deleted where this database can see to it; StoreError when it cannot now."""
+    @property
+    def apart(self) -> bool:
+        """Whether what a tenant has lies apart from what others have, and is read alone."""
+
+    def scrub(self, tenant: str | None = None) -> None:
+        """Leave nothing of what was deleted where this database can see to it, of one tenant or of all; StoreError when
+        it cannot now. What does not lie apart is seen to whole."""
 
     def files(self) -> list[Path]:
         """The files that are searched for what was erased; none where they are the server's own."""

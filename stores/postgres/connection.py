@@ -128,6 +128,12 @@ class Connection:
         self._sent.append(cursor)
         return Cursor(cursor, self._settle)
 
+    def streamed(self, sql: str, values: Mapping[str, Any], /) -> Iterator[Any]:
+        told, named = self.translated(sql, values)
+        with self.raw.cursor("streamed") as reading:
+            reading.itersize = FETCH
+            yield from reading.execute(told.encode(), named)
+
     def unlocked(self, sql: str, values: Sequence[Any], /) -> Rows:
         return self.execute(f"{sql} FOR UPDATE SKIP LOCKED", values).fetchall()
 

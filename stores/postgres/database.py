@@ -19,6 +19,7 @@ from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import Lane, one
 from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WIDE, WRITING, Connection, lock
 from everthread.stores.postgres.samples import forget_samples
+from everthread.stores.postgres.vacuum import vacuum
 
 __all__ = ["SCHEMA", "Database", "is_there", "migrations", "translated", "where", "without_ours"]
 
@@ -36,15 +37,19 @@ SELECT set_config('idle_in_transaction_session_timeout', '60s', false)
 WHERE current_setting('idle_in_transaction_session_timeout') = '0'
 """
 """A client that is stopped or cut off in the middle of a transaction holds up its tenant for no longer than this."""
-HELD_UP = """
-SELECT (
-    SELECT count(*) FROM pg_stat_activity
-    WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
-        AND age(backend_xmin) > age(%(now)s::xid)
-) + (SELECT count(*) FROM pg_replication_slots WHERE age(xmin) > age(%(now)s::xid))
+WITH_WORDS = """
+SELECT relname FROM pg_class LEFT JOIN pg_inherits ON inhrelid = pg_class.oid
+CROSS JOIN regexp_match(pg_get_expr(relpartbound, pg_class.oid), 'modulus (\\d+), remainder (\\d+)') AS part
+WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relkind = 'r' AND relname <> ALL (%(without)s)
+    AND (
+        NOT relispartition OR %(tenant)s::text IS NULL
+        OR satisfies_hash_partition(inhparent, part[1]::int, part[2]::int, %(tenant)s::text)
+    )
+ORDER BY relname
 """
-"""Sessions that still see the state before a transaction: of this database, and of replicas that say what they read
-(`hot_standby_feedback`), which are of none."""
+"""Whole tables, and of the others the partitions that a tenant's rows are in; all of them for no tenant."""
+WITHOUT_WORDS = (OURS, "meta", "embedders", "tombstones")
+"""Whole tables in which nobody's words have ever been."""
 
 
 class Database:
@@ -54,6 +59,8 @@ class Database:
     The schema is made when it is not there, and migrated when it is older. Raises StoreError when the server cannot be
     reached or refuses, and UsageError when the schema is something else's, or of a newer version.
     """
+
+    apart = True
 
     def __init__(
         self,
@@ -301,21 +308,15 @@ class Database:
                 connection.close()
                 self._snapshots = [each for each in self._snapshots if each is not raw]
 
-    def scrub(self) -> None:
-        """Remove the dead versions of rows that were deleted or changed, and the planner's samples of words. StoreError
-        when a session that began before still sees them. The server's log and copies, and the unused space of its
-        pages, are not ours to see to."""
+    def scrub(self, tenant: str | None = None) -> None:
+        """Remove the dead versions of rows that were deleted or changed, from the partitions of one tenant or of all
+        and from tables that are whole, and the planner's samples of words. StoreError when a session that began before
+        still sees them. The server's log and copies, and the unused space of its pages, are not ours to see to."""
         with translated(self.path), self._connected() as raw:
-            ((now,),) = raw.execute("SELECT pg_current_xact_id()::xid::text").fetchall()
             using = Connection(raw)
-            tables = [*using.tables(), *(WIDE if self.has_wide(using) else ())]
-            forget_samples(raw, tables)
-            raw.execute(sql.SQL("VACUUM {}").format(sql.SQL(", ").join(map(sql.Identifier, tables))))
-            ((sessions,),) = raw.execute(HELD_UP, {"now": now}).fetchall()
-        if sessions:
-            raise StoreError(
-                f"{sessions} sessions, here or on replicas, still see the state before; end their transactions"
-            )
+            forget_samples(raw, [*using.tables(), *(WIDE if self.has_wide(using) else ())])
+            found = raw.execute(WITH_WORDS, {"tenant": tenant, "without": list(WITHOUT_WORDS)})
+            vacuum(raw, [table for (table,) in found])
 
     def files(self) -> list[Path]:
         """None: they are the server's."""

@@ -10,18 +10,25 @@ import psycopg
 __all__ = ["forget_samples"]
 
 SAMPLED = """
-SELECT DISTINCT
+WITH sampled AS MATERIALIZED (
+    SELECT DISTINCT coalesce(inhparent, pg_class.oid) AS place, attname
+    FROM pg_stats JOIN pg_class
+        ON relname = tablename AND relnamespace = quote_ident(current_schema())::regnamespace
+    LEFT JOIN pg_inherits ON inhrelid = pg_class.oid
+    WHERE schemaname = current_schema()
+)
+SELECT
     attrelid::regclass::text, quote_ident(attname), format_type(atttypid, atttypmod),
     CASE attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END
-FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-LEFT JOIN pg_inherits ON inhparent = attrelid LEFT JOIN pg_class AS part ON part.oid = inhrelid
-WHERE pg_class.relnamespace = quote_ident(current_schema())::regnamespace AND pg_class.relname = ANY (%s)
-    AND pg_has_role(pg_class.relowner, 'USAGE') AND attstattarget = 0 AND attnum > 0 AND NOT attisdropped
-    AND attgenerated = '' AND EXISTS (
-        SELECT FROM pg_stats WHERE schemaname = current_schema() AND pg_stats.attname = pg_attribute.attname
-            AND tablename IN (pg_class.relname, part.relname)
+FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid JOIN sampled USING (attname)
+WHERE place = attrelid AND pg_class.relname = ANY (%s)
+    AND pg_has_role(pg_class.relowner, 'USAGE') AND attstattarget = 0 AND attnum > 0 AND attgenerated = ''
+    AND NOT EXISTS (
+        SELECT FROM pg_attrdef JOIN pg_depend ON classid = 'pg_attrdef'::regclass AND objid = pg_attrdef.oid
+        WHERE refclassid = 'pg_class'::regclass AND refobjid = attrelid AND refobjsubid = attnum AND adnum <> attnum
     )
 """
+"""A column that others are computed from cannot be given a type: the audit log's details, which are ids and counts."""
 FORGET = "ALTER TABLE {} ALTER COLUMN {} TYPE {}, ALTER COLUMN {} SET STORAGE {}"
 """A column that gets the type that it has loses its samples, and keeps its rows and indexes as they are."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -19,6 +19,9 @@ class Connection(apsw.Connection):
 
     def unlocked(self, sql: str, values: Sequence[Any], /) -> Rows:
         return self.execute(sql, values).fetchall()
+
+    def streamed(self, sql: str, values: Mapping[str, Any], /) -> Iterable[Any]:
+        return self.execute(sql, values)
 
     def try_lock(self, name: str) -> bool:
         return True  # a file has one writer

@@ -43,6 +43,8 @@ class Database:
     UsageError when it is a database of something else, or of a newer version.
     """
 
+    apart = False
+
     def __init__(
         self,
         path: str,
@@ -239,7 +241,7 @@ class Database:
         """A transaction: a file has one writer."""
         return self.write()
 
-    def scrub(self) -> None:
+    def scrub(self, tenant: str | None = None) -> None:
         """Rewrite the file without its free pages and empty the WAL, so that erased bytes are nowhere in it."""
         with self._writing, translated(self.path):
             self._writer.execute("VACUUM")

@@ -7,6 +7,7 @@ for passwords.
 from __future__ import annotations
 
 import os
+import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ __all__ = [
     "postgres_memory",
     "postgres_server",
     "postgres_stores",
+    "replica_that_reads",
 ]
 
 _GUARDED = "everthread_guarded_"
@@ -100,6 +102,25 @@ class OwnServer:
     def start(self) -> None:
         """Let it run again, with what it held."""
         self._server.ensure_postgres_running()
+
+
+@contextmanager
+def replica_that_reads(url: str) -> Iterator[None]:
+    """What a replica with `hot_standby_feedback` does while somebody reads there: it says since when."""
+    with psycopg.connect(url, autocommit=True) as asking:
+        ((where, reads, epoch),) = asking.execute(
+            "SELECT pg_current_wal_lsn()::text, xmin::bigint % 4294967296, xmin::bigint / 4294967296 "
+            "FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin)"
+        ).fetchall()
+    replica = psycopg.connect(f"{url}{'&' if '?' in url else '?'}replication=true", autocommit=True)
+    try:
+        replica.pgconn.send_query(f"START_REPLICATION {where} TIMELINE 1".encode())
+        replica.pgconn.get_result()
+        replica.pgconn.put_copy_data(struct.pack("!cqIIII", b"h", 0, reads, epoch, 0, 0))
+        replica.pgconn.flush()
+        yield
+    finally:
+        replica.close()
 
 
 @contextmanager

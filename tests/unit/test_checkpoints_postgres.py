@@ -18,7 +18,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.postgres import PostgresSaver as StockSaver
-from support.postgres import Postgres
+from support.postgres import Postgres, replica_that_reads
 from support.savers import lose_leases
 from support.threads import echo_graph, noise, on, said, say, stored_text, talk_graph
 
@@ -258,6 +258,16 @@ def test_what_is_deleted_leaves_no_row(saver: PostgresSaver, postgres: Postgres)
     assert postgres.run("SELECT count(*) FROM checkpoint_blobs WHERE thread_id = 't'") == [(2,)]
     saver.delete_for_runs([f"run-{number}" for number in range(3)])
     assert counts(postgres) == [0, 0, 0, 0]
+    saver.scrub()
+
+
+def test_what_a_replica_still_reads_is_not_scrubbed(saver: PostgresSaver, postgres: Postgres) -> None:
+    talk_graph().compile(checkpointer=saver).invoke({"messages": [HumanMessage("hello")]}, on("t"))
+    with replica_that_reads(postgres.url):
+        saver.delete_thread("t")
+        saver.retain(max_bytes=0)  # frees what it can, and promises nothing
+        with pytest.raises(StoreError, match="1 sessions, here or on replicas, still see the state before"):
+            saver.scrub()
     saver.scrub()
 
 

@@ -62,6 +62,15 @@ def test_samples_that_an_older_schema_has_go_with_an_erasure(postgres: Postgres)
         assert [finding for finding in store.doctor() if not finding.ok] == []
 
 
+def test_samples_of_what_others_are_computed_from_do_not_hold_an_erasure_up(postgres: Postgres) -> None:
+    with open_store(f"{postgres.url}{'&' if '?' in postgres.url else '?'}partitions=2", embedder="none") as store:
+        (record,) = keep(store, ANA, learnt("The zanzibar garden"))
+        postgres.run("ALTER TABLE everthread.audit ALTER COLUMN detail SET STATISTICS 100")
+        postgres.run("ANALYZE everthread.audit")
+        postgres.run("ALTER TABLE everthread.audit ALTER COLUMN detail SET STATISTICS 0")
+        assert store.erase(ANA, Selection(record_ids=(record.id,)), reason="asked for").verified
+
+
 def test_the_server_samples_no_values_of_threads(postgres: Postgres) -> None:
     sampled = (
         "SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "

@@ -1,12 +1,9 @@
-import struct
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime
 
 import psycopg
 import pytest
-from support.postgres import Postgres, in_database
+from support.postgres import Postgres, in_database, replica_that_reads
 from support.records import create, keep, learnt, write
 
 from everthread import Identity, Scope
@@ -165,22 +162,3 @@ def test_what_a_replica_still_reads_is_not_called_erased(postgres: Postgres, ana
         assert not receipt.verified
         assert any("1 sessions, here or on replicas, still see the state before" in said for said in receipt.remains)
         assert store.erase(ana, Selection(record_ids=(coffee.id,)), reason="asked for").verified
-
-
-@contextmanager
-def replica_that_reads(url: str) -> Iterator[None]:
-    """What a replica with `hot_standby_feedback` does while somebody reads there: it says since when."""
-    with psycopg.connect(url, autocommit=True) as asking:
-        ((where, reads, epoch),) = asking.execute(
-            "SELECT pg_current_wal_lsn()::text, xmin::bigint % 4294967296, xmin::bigint / 4294967296 "
-            "FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS xmin)"
-        ).fetchall()
-    replica = psycopg.connect(f"{url}{'&' if '?' in url else '?'}replication=true", autocommit=True)
-    try:
-        replica.pgconn.send_query(f"START_REPLICATION {where} TIMELINE 1".encode())
-        replica.pgconn.get_result()
-        replica.pgconn.put_copy_data(struct.pack("!cqIIII", b"h", 0, reads, epoch, 0, 0))
-        replica.pgconn.flush()
-        yield
-    finally:
-        replica.close()

@@ -34,6 +34,7 @@ from everthread.stores.checkpoints.saver import Saver
 from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import Finding
 from everthread.stores.postgres.samples import forget_samples
+from everthread.stores.postgres.vacuum import vacuum
 
 __all__ = ["PostgresSaver"]
 
@@ -139,16 +140,26 @@ class PostgresSaver(Saver, stock.PostgresSaver):
             return found.bytes_of(thread_id)
 
     def _after_retention(self) -> None:
-        self.scrub()
+        with self._without_samples() as connection:
+            connection.execute(f"VACUUM {TABLES}")
 
     def scrub(self) -> None:
         """Let the server reuse the rows that were deleted or rewritten, now and not when autovacuum comes to them, and
         let it forget the samples that its planner has of them. Only `VACUUM FULL`, and the end of old backups and
-        write-ahead logs, takes their bytes from the disk. Of tables of another role it does nothing."""
+        write-ahead logs, takes their bytes from the disk. Of tables of another role it does nothing.
+
+        Raises StoreError when a session that began before, here or on a replica, still sees those rows.
+        """
+        with self._without_samples() as connection:
+            vacuum(connection, TABLES.split(", "))
+
+    @contextmanager
+    def _without_samples(self) -> Iterator[psycopg.Connection[Any]]:
+        """A connection, once the server has forgotten the samples of values."""
         with translated(self.place, self._password), self.pool.connection() as connection:
             connection.execute(NO_SAMPLES)
             forget_samples(connection, TABLES.split(", "))
-            connection.execute(f"VACUUM {TABLES}")
+            yield connection
 
 
 def pooled(parts: Mapping[str, Any]) -> dict[str, Any]:
