@@ -102,10 +102,12 @@ def slowly(postgres: Postgres, vacuum: str) -> Iterator[None]:
         running.start()
         while not postgres.run("SELECT pid FROM pg_stat_progress_vacuum WHERE datname = current_database()"):
             assert running.is_alive()
-        yield
-        assert running.is_alive()
-        connection.cancel()
-        running.join()
+        try:
+            yield
+            assert running.is_alive()
+        finally:
+            connection.cancel()
+            running.join()
 
 
 def _until_cancelled(run: Callable[[], object]) -> None:
