@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +14,10 @@ from everthread.errors import UsageError
 from everthread.stores.contract import MemoryStore
 from everthread.stores.embedding import Embedder
 
-__all__ = ["MEMORY_FILE", "located", "open_store"]
+__all__ = ["MEMORY_FILE", "located", "open_store", "refuse_keywords", "shown"]
 
+_KEYWORDS = re.compile(r"\s*(host|hostaddr|port|dbname|user|password|service|sslmode)\s*=")
+"""How libpq's other way to name a server begins."""
 MEMORY_FILE = "memory.db"
 """The file of long-term memory inside a home."""
 
@@ -35,6 +38,13 @@ def open_store(url: str | Path, *, embedder: str | Embeddings | Embedder | None 
     return SqliteStore(sqlite_path(url, MEMORY_FILE), embedder=embedder, **options)
 
 
+def refuse_keywords(url: str) -> None:
+    """UsageError for a server that is named as `host=... password=...`: as a folder it would have the password in its
+    name."""
+    if _KEYWORDS.match(url):
+        raise UsageError("a server is named by its URL; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
+
+
 def is_postgres(url: str | Path) -> bool:
     """Whether a URL names a PostgreSQL database."""
     return str(url).startswith(("postgresql://", "postgres://"))
@@ -45,10 +55,23 @@ def located(url: str | Path) -> tuple[str, bool]:
     is made. StoreError when a server cannot be reached."""
     if is_postgres(url):
         with _installed():
-            from everthread.stores.postgres.database import is_there, where
+            from everthread.stores.postgres.address import where
+            from everthread.stores.postgres.database import is_there
         return where(str(url)), is_there(str(url))
     file = Path(sqlite_path(url, MEMORY_FILE))
     return str(file.resolve()), file.is_file()
+
+
+def shown(url: str | Path) -> str:
+    """The URL as it may be shown: of a server neither user nor password, and of one that cannot be read nothing."""
+    if not is_postgres(url):
+        return str(url)
+    try:
+        with _installed():
+            from everthread.stores.postgres.address import where
+        return where(str(url))
+    except UsageError:
+        return "postgresql://..."
 
 
 def _postgres_store(url: str, **options: Any) -> MemoryStore:
@@ -68,10 +91,11 @@ def _installed() -> Iterator[None]:
 def sqlite_path(url: str | Path, name: str) -> str:
     """The file that `url` means, `name` in its directory. UsageError for a scheme that is not supported."""
     text = str(url)
+    refuse_keywords(text)
     scheme, colon, rest = text.partition(":")
     if scheme == "sqlite":
         text = rest.removeprefix("//")
-    elif colon and len(scheme) > 1 and scheme.isidentifier():
+    elif colon and len(scheme) > 1 and (scheme.isidentifier() or rest.startswith("//")):
         raise UsageError(
             f"no backend for {scheme!r}; supported: sqlite:DIR, sqlite::memory:, postgresql://..., or a path"
         )

@@ -116,12 +116,13 @@ def environment() -> dict[str, str]:
 
 def _report(here: Here, model: str | None, fix: bool) -> DoctorReport:
     from everthread.cli.reports import DoctorReport
+    from everthread.stores.open import shown
 
     repairs = _repairs(here) if fix else []
     findings = _findings(here)
     return DoctorReport(
         ok=all(finding.ok for finding in findings),
-        store=here.url,
+        store=shown(here.url),
         repairs=tuple(repairs),
         findings=tuple(findings),
         environment=environment(),

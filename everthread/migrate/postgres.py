@@ -9,7 +9,6 @@ a source of any size fits. A password in the URL is used to connect and is in no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -21,8 +20,9 @@ from everthread.stores.open import is_postgres
 try:
     import psycopg
     from psycopg import errors, sql
-    from psycopg.conninfo import conninfo_to_dict
     from psycopg.rows import dict_row
+
+    from everthread.stores.postgres.address import FORM, parts_of
 except ImportError as error:  # psycopg raises it too when libpq is missing
     raise UsageError("PostgreSQL needs psycopg; pip install 'everthread[postgres]'") from error
 
@@ -34,7 +34,6 @@ _ROWS = 200
 """Rows that come from the server at once: a value may be large."""
 _WAIT = "10"
 """Seconds to wait for a server, when the URL does not say."""
-_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 
 
 class PostgresSource(NamedTuple):
@@ -135,16 +134,8 @@ def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
 def _parsed(url: str) -> dict[str, Any]:
     """The parts of a URL. No complaint quotes it: where it is torn, the password may be anywhere in it."""
     if not is_postgres(url):
-        raise UsageError(f"only PostgreSQL is read by URL; write {_FORM}")
-    authority, *rest = re.split("[/?]", url.partition("://")[2], maxsplit=1)
-    try:
-        if authority.count("@") < 2 and "@" not in "".join(rest):
-            return conninfo_to_dict(url)
-    except psycopg.Error:
-        pass  # its message quotes what it could not read
-    raise UsageError(
-        f"the URL cannot be read; write {_FORM}, and in user and password %40 for @, %2F for /, %3F for ?, %25 for %"
-    )
+        raise UsageError(f"only PostgreSQL is read by URL; write {FORM}")
+    return parts_of(url)
 
 
 class _Forgiving(psycopg.adapt.Loader):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from everthread.errors import StoreError, UsageError
 from everthread.stores.files import make_private, patiently
+from everthread.stores.open import refuse_keywords
 
 FILE_NAME = "threads.db"
 
@@ -38,6 +39,7 @@ def path_of(url: str) -> str:
 
     Raises UsageError for an empty address and for another scheme.
     """
+    refuse_keywords(url)
     scheme = _SCHEME.match(url)
     if scheme and scheme[1].lower() != "sqlite":
         raise UsageError(f'{scheme[1]}: is not a kind of checkpointer; write "sqlite:DIR" or "sqlite::memory:"')

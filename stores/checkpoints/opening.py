@@ -21,7 +21,8 @@ def open_checkpointer(
     serde: SerializerProtocol | None = None,
 ) -> Saver:
     """The checkpointer at `url`: `"sqlite:DIR"` or a plain directory means `DIR/threads.db`; or `"sqlite::memory:"`;
-    or `"postgresql://USER:PASSWORD@HOST:PORT/DATABASE"`, with the extra `postgres`.
+    or `"postgresql://USER:PASSWORD@HOST:PORT/DATABASE"`, with the extra `postgres`; with `?schema=NAME`, as of a store,
+    the threads are in the schema NAME_threads, which is made when it is not there.
 
     Use it as a context manager, plain or async, or call `close()`. `serde`: another serializer, such as LangGraph's
     `EncryptedSerializer`.

@@ -8,28 +8,24 @@ from contextlib import contextmanager, nullcontext
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
-from psycopg import conninfo, errors, sql
+from psycopg import errors, sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from everthread.errors import StoreError, UsageError
 from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import Lane, one
+from everthread.stores.postgres.address import SCHEMA, parts_of, schema_named, where, without_ours
 from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WIDE, WRITING, Connection, lock
 from everthread.stores.postgres.samples import forget_samples
 from everthread.stores.postgres.vacuum import vacuum
 
-__all__ = ["SCHEMA", "Database", "is_there", "migrations", "translated", "where", "without_ours"]
+__all__ = ["Database", "is_there", "migrations", "translated"]
 
 PARTITIONS = 16
 """Into how many parts a table is divided by its rows' tenant, when a schema is made."""
 MOST_PARTITIONS = 1_000
-LONGEST_NAME = 63
-"""Bytes of a name that PostgreSQL keeps."""
-SCHEMA = "everthread"
-"""The schema that holds a store when none is named."""
 OLDEST = 160000
 """PostgreSQL 16: the first whose `IS JSON` the migrations use."""
 PATIENT = """
@@ -73,7 +69,7 @@ class Database:
         partitions: int | None = None,
     ) -> None:
         url, named = without_ours(url)
-        self.schema = _schema(schema or named.get("schema") or SCHEMA)
+        self.schema = schema_named(schema or named.get("schema") or SCHEMA)
         self._url = url
         self._synchronous = synchronous == "FULL"
         self._partitions = _partitions(partitions or named.get("partitions") or PARTITIONS)
@@ -83,8 +79,7 @@ class Database:
         self._has_wide = False
         self.pgvector: str | None = None
         """The schema of pgvector; None where it is missing."""
-        with translated(f"schema {self.schema}"):
-            self.path = _called(url, self.schema)
+        self.path = _called(url, self.schema)
         with translated(self.path):
             with self._connected() as connection:
                 self._migrate(connection)
@@ -350,40 +345,10 @@ def migrations() -> dict[int, str]:
     return {number: scripts[number].read_text(encoding="utf-8") for number in sorted(scripts)}
 
 
-def without_ours(url: str) -> tuple[str, dict[str, str]]:
-    """The URL as the driver takes it, and what it says to us: `?schema=NAME&partitions=4`."""
-    if "://" not in url:
-        return url, {}
-    parts = urlsplit(url)
-    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
-    ours: dict[str, str] = {name: asked.pop(name) for name in ("schema", "partitions") if name in asked}
-    # the driver reads %20 as a space, and a plus as a plus
-    return parts._replace(query=urlencode(asked, quote_via=quote)).geturl(), ours
-
-
-def _schema(name: str) -> str:
-    """A name that PostgreSQL takes as it is. It would cut a longer one short: two such stores would be one."""
-    length = len(name.encode("utf-8", "replace"))
-    if length > LONGEST_NAME:
-        raise UsageError(f"schema {name} has {length} bytes; give a name of {LONGEST_NAME} at most")
-    if name == "$user" or name.startswith("pg_") or "\0" in name:
-        raise UsageError(f"schema {name!r} means something of its own to PostgreSQL; give another name")
-    return name
-
-
 def _partitions(asked: int | str) -> int:
     if not (str(asked).isdecimal() and 1 <= int(asked) <= MOST_PARTITIONS):
         raise UsageError(f"partitions is {asked!r}; give a number from 1 to {MOST_PARTITIONS}")
     return int(asked)
-
-
-def where(url: str) -> str:
-    """The server, database and schema that a URL means; neither user nor password."""
-    url, ours = without_ours(url)
-    with translated("the URL"):
-        told = conninfo.conninfo_to_dict(url)
-    host, port, name = (told.get(key, default) for key, default in (("host", ""), ("port", 5432), ("dbname", "")))
-    return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={_schema(ours.get('schema') or SCHEMA)}"
 
 
 def is_there(url: str) -> bool:
@@ -391,7 +356,7 @@ def is_there(url: str) -> bool:
     plain, ours = without_ours(url)
     asked = f"SELECT to_regclass(quote_ident(%s) || '.{OURS}') IS NOT NULL".encode()
     with translated(where(url)), psycopg.connect(plain) as connection:
-        ((there,),) = connection.execute(asked, (_schema(ours.get("schema") or SCHEMA),)).fetchall()
+        ((there,),) = connection.execute(asked, (schema_named(ours.get("schema") or SCHEMA),)).fetchall()
     return bool(there)
 
 
@@ -418,7 +383,7 @@ def _pgvector(connection: psycopg.Connection[Any]) -> str | None:
 
 def _called(url: str, schema: str) -> str:
     """What a store is called in messages: neither user nor password."""
-    told = conninfo.conninfo_to_dict(url)
+    told = parts_of(url)
     return f"schema {schema} of PostgreSQL database {told.get('dbname', 'by default')}"
 
 

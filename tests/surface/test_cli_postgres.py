@@ -76,6 +76,21 @@ def test_background_work_consent_and_care(postgres: Postgres, home: Path) -> Non
     assert not home.exists()
 
 
+def test_a_schema_has_memory_and_threads_of_its_own(postgres: Postgres, home: Path) -> None:
+    team = Postgres(f"{postgres.url}{'&' if '?' in postgres.url else '?'}schema=team&partitions=1")
+    done(team, home, "chat", "I prefer short reports.", "--thread", "monday")
+    assert "monday" in done(team, home, "threads")
+    findings = json.loads(done(team, home, "doctor", "--json"))
+    assert [found for found in findings["findings"] if not found["ok"]] == []
+    assert findings["store"].endswith("?schema=team")
+    there = "SELECT count(*) > 0 FROM team_threads.checkpoints"
+    assert postgres.run(there) == [(True,)]
+    assert "1 thread;" in done(team, home, "forget", "--thread", "monday", "--with-source", "--yes")
+    assert postgres.run(there) == [(False,)]
+    assert done(postgres, home, "list", "--json") == "[]\n"
+    assert not home.exists()
+
+
 def test_an_export_comes_back_on_a_server(postgres: Postgres, home: Path, tmp_path: Path) -> None:
     done(postgres, home, "chat", "I prefer short reports.")
     file = str(tmp_path / "ana.jsonl")
@@ -86,7 +101,7 @@ def test_an_export_comes_back_on_a_server(postgres: Postgres, home: Path, tmp_pa
 
 
 def test_a_server_that_is_not_there_is_one_line(home: Path) -> None:
-    for command in (("list",), ("chat", "hello"), ("worker", "--once"), ("doctor",)):
+    for command in (("list",), ("chat", "hello"), ("worker", "--once"), ("doctor",), ("doctor", "--json")):
         nowhere = Postgres("postgresql://ana:secretword@127.0.0.1:1/nowhere?connect_timeout=2")
         result = run(nowhere, home, *command)
         assert result.exit_code == 1

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -23,7 +24,7 @@ from support.savers import lose_leases
 from support.threads import echo_graph, noise, on, said, say, stored_text, talk_graph
 
 from everthread.errors import Conflict, StoreError, UsageError
-from everthread.stores import open_checkpointer
+from everthread.stores import open_checkpointer, open_store
 from everthread.stores.checkpoints.postgres import PostgresSaver
 from everthread.stores.checkpoints.postgres.server import TABLES
 from everthread.stores.checkpoints.serializer import CompactSerializer
@@ -324,7 +325,7 @@ def test_a_run_whose_connection_was_lost_writes_nothing_more(saver: PostgresSave
 HANG = """
 import os, signal, sys
 from everthread.errors import Conflict
-from everthread.stores import open_checkpointer
+from everthread.stores import open_checkpointer, open_store
 from langchain_core.messages import HumanMessage
 
 with open_checkpointer(sys.argv[1], lease_seconds=0.5) as saver, saver.turn("t"):
@@ -449,3 +450,15 @@ def test_a_table_that_is_gone_is_named(saver: PostgresSaver, postgres: Postgres)
     postgres.run("DROP TABLE checkpoint_writers")
     with pytest.raises(StoreError, match="has lost a table; open the checkpointer again"):
         saver.get_tuple(on("t"))
+
+
+def test_threads_of_a_store_with_a_schema_have_one_beside_it(postgres: Postgres) -> None:
+    for name in ("team", 'A b"\\c'):
+        url = f"{postgres.url}{'&' if '?' in postgres.url else '?'}schema={quote(name, safe='')}&partitions=1"
+        for _ in range(2):
+            with open_store(url, embedder="none"), open_checkpointer(url) as saver:
+                assert list(saver.list(None)) == []
+        assert postgres.run("SELECT count(*) FROM {}.checkpoints", f"{name}_threads") == [(0,)]
+    assert postgres.run("SELECT to_regclass('public.checkpoints') IS NULL") == [(True,)]
+    with pytest.raises(UsageError, match="_threads has 68 bytes"):
+        open_checkpointer(f"{postgres.url}{'&' if '?' in postgres.url else '?'}schema={'x' * 60}")

@@ -1,14 +1,18 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from support.postgres import Postgres, in_database, replica_that_reads
 from support.records import create, keep, learnt, write
 
 from everthread import Identity, Scope
 from everthread.errors import StoreError, UsageError
-from everthread.stores import MemoryStore, PostgresStore, open_store
+from everthread.stores import MemoryStore, PostgresStore, open_checkpointer, open_store
+from everthread.stores.open import located, shown
 from everthread.stores.postgres.database import migrations
 from everthread.stores.record import Selection, now_utc
 
@@ -162,3 +166,43 @@ def test_what_a_replica_still_reads_is_not_called_erased(postgres: Postgres, ana
         assert not receipt.verified
         assert any("1 sessions, here or on replicas, still see the state before" in said for said in receipt.remains)
         assert store.erase(ana, Selection(record_ids=(coffee.id,)), reason="asked for").verified
+
+
+TORN = "the URL cannot be read; write postgresql://USER:PASSWORD@HOST"
+
+
+@pytest.mark.parametrize(
+    "torn",
+    ["ana:p@secretword@host/db", "ana:a/secretword@host/db", "ana:a?secretword@host/db", "ana:secretword%zz@h/db"],
+)
+def test_a_torn_url_is_refused_without_a_word_of_it(torn: str) -> None:
+    for failing in (open_store, located):
+        with pytest.raises(UsageError, match=TORN) as caught:
+            failing(f"postgresql://{torn}")
+        assert "secretword" not in str(caught.value)
+    assert shown(f"postgresql://{torn}") == "postgresql://..."
+
+
+def test_a_url_is_shown_without_user_and_password() -> None:
+    url = "postgresql://ana:secretword@host:1/db?schema=team&partitions=2&password=secretword"
+    assert shown(url) == "postgresql://host:1/db?schema=team"
+    assert shown("sqlite:./data") == "sqlite:./data"
+
+
+def test_a_url_may_name_its_server_in_the_options(postgres: Postgres, ana: Identity) -> None:
+    parts = {name: value for name, value in conninfo_to_dict(postgres.url).items() if value}
+    name = parts.pop("dbname")
+    query = "&".join(f"{key}={quote(str(value), safe='')}" for key, value in parts.items())
+    with opened(f"postgresql:///{name}?schema=a%20b%2Bc&partitions=1&{query}") as store:
+        keep(store, ana, learnt("Ana likes tea."))
+    assert postgres.run("SELECT count(*) FROM {}.records", "a b+c") == [(1,)]
+
+
+def test_a_server_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for named in ("host=localhost password=secretword", "postgres+psycopg://ana:secretword@host/db"):
+        for failing in (open_store, open_checkpointer):
+            with pytest.raises(UsageError) as caught:
+                failing(named)
+            assert "secretword" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []

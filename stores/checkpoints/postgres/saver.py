@@ -24,8 +24,8 @@ from everthread.stores.checkpoints.postgres.server import (
     TABLES,
     address_of,
     connect,
+    in_schema,
     is_alive,
-    parts_of,
     schema_of,
     set_up,
     translated,
@@ -33,6 +33,7 @@ from everthread.stores.checkpoints.postgres.server import (
 from everthread.stores.checkpoints.saver import Saver
 from everthread.stores.checkpoints.serializer import CompactSerializer
 from everthread.stores.contract import Finding
+from everthread.stores.postgres.address import parts_of, without_ours
 from everthread.stores.postgres.samples import forget_samples
 from everthread.stores.postgres.vacuum import vacuum
 
@@ -64,12 +65,13 @@ class PostgresSaver(Saver, stock.PostgresSaver):
         checked_seconds(lease_seconds)
         if pool_size < 1:
             raise UsageError(f"pool_size={pool_size} is too few; write 1 or more")
-        parts = parts_of(url)
+        url, ours = without_ours(url)
+        parts = in_schema(parts_of(url), ours.get("schema"))
         place, self._password = address_of(parts), str(parts.get("password") or "")
         with translated(place, self._password):
             connection = connect(parts)
             try:
-                self._schema = schema_of(connection)
+                self._schema = schema_of(connection, ours.get("schema"))
                 set_up(connection)
             except BaseException:
                 connection.close()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 from langgraph.checkpoint.postgres import PostgresSaver as StockSaver
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ConnStatus
+from psycopg.sql import SQL, Identifier
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from everthread.errors import StoreError, UsageError
 from everthread.stores.checkpoints.postgres.keys import number_of
+from everthread.stores.postgres.address import schema_named
 
 __all__ = [
     "NO_SAMPLES",
@@ -24,8 +24,8 @@ __all__ = [
     "address_of",
     "connect",
     "end_when_idle",
+    "in_schema",
     "is_alive",
-    "parts_of",
     "schema_of",
     "set_up",
     "translated",
@@ -35,7 +35,6 @@ TABLES = "checkpoints, checkpoint_blobs, checkpoint_writes, checkpoint_writers"
 
 Connection = psycopg.Connection[Any]
 
-_FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 _WAIT = "10"
 """Seconds to wait for a server, when the URL does not say."""
 _PATIENCE = 60.0
@@ -100,18 +99,17 @@ _MEANINGS: tuple[tuple[type[psycopg.Error], str], ...] = (
 )
 
 
-def parts_of(url: str) -> dict[str, Any]:
-    """The parts of a URL. UsageError when it is none; where it is torn, the password may be anywhere in it, so that no
-    complaint quotes it."""
-    authority, *rest = re.split("[/?]", url.partition("://")[2], maxsplit=1)
-    try:
-        if authority.count("@") < 2 and "@" not in "".join(rest):
-            return conninfo_to_dict(url)
-    except psycopg.Error:
-        pass  # its message quotes what it could not read
-    raise UsageError(
-        f"the URL cannot be read; write {_FORM}, and in user and password %40 for @, %2F for /, %3F for ?, %25 for %"
-    )
+def in_schema(parts: Mapping[str, Any], store: str | None) -> dict[str, Any]:
+    """The parts of a URL with the schema of the threads beside the schema of a store, if one is named."""
+    if not store:
+        return dict(parts)
+    path = Identifier(_beside(store)).as_string().replace("\\", "\\\\").replace(" ", "\\ ")
+    return {**parts, "options": f"{parts.get('options') or ''} -csearch_path={path}".strip()}
+
+
+def _beside(store: str) -> str:
+    """The schema of the threads: no table of theirs is in the store's own."""
+    return schema_named(f"{schema_named(store)}_threads")
 
 
 def address_of(parts: Mapping[str, Any]) -> str:
@@ -162,11 +160,16 @@ def end_when_idle(connection: Connection, seconds: float) -> None:
     connection.execute(_CONFIGURE, (str(int(seconds * 1_000)), "idle_session_timeout"))
 
 
-def schema_of(connection: Connection) -> str:
-    """The schema that the tables are in, or will be; UsageError where there is none, or text cannot be kept whole."""
+def schema_of(connection: Connection, store: str | None = None) -> str:
+    """The schema that the tables are in, or will be; beside that of a store it is made. UsageError where there is none,
+    or text cannot be kept whole."""
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise UsageError(f"the database is encoded in {encoding}; create one with ENCODING 'UTF8' TEMPLATE template0")
+    if store and connection.execute("SELECT current_schema()").fetchone() == (None,):
+        make = SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(_beside(store)))
+        with suppress(errors.UniqueViolation):  # another process has just made it
+            connection.execute(make)
     row = connection.execute("SELECT current_schema()").fetchone()
     if row is None or row[0] is None:
         raise UsageError("the search_path names no schema that exists; create it, or correct the URL's options")
