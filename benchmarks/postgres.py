@@ -169,10 +169,12 @@ class Searched:
     def best(self, store: Any, text: str, vector: Any) -> list[str]:
         """The ids of the ten best."""
         from everthread.stores.scoring import Query
+        from everthread.stores.tables.search import versions_of
 
         with store._database.read("bench") as connection:
+            known = versions_of(store._search.versions(connection, [self.space]))
             corpus = store._search.answering(
-                connection, [self.space], Query.of(text, vector), allows=lambda scope, reach: True, now=0
+                connection, [self.space], Query.of(text, vector), known, allows=lambda scope, reach: True, now=0
             )
         fused = corpus.score(Query.of(text, vector)).fused
         return [corpus.id(int(n)) for n in (-fused).argsort(kind="stable")[:10]]

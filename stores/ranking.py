@@ -13,7 +13,17 @@ from typing import NamedTuple
 from everthread.stores.record import Authority, Hit, Record, Signals
 from everthread.stores.text import normalise, query_terms
 
-__all__ = ["FLOOR", "ON_DEMAND_FLOOR", "Dropped", "collapse", "entity_links", "once", "task_matches", "weigh"]
+__all__ = [
+    "FLOOR",
+    "ON_DEMAND_FLOOR",
+    "Dropped",
+    "collapse",
+    "entity_links",
+    "once",
+    "signals_of",
+    "task_matches",
+    "weigh",
+]
 
 FLOOR = 0.20
 """Below this score a record is not worth a prompt: nothing is better than the best of the bad (R194).
@@ -62,25 +72,14 @@ AUTHORITY_SHARE = {authority: authority.rank / (len(Authority) - 1) for authorit
 """How far each authority settles a question, from 0 to 1."""
 
 
-def weigh(
-    record: Record,
-    *,
-    relevance: float,
-    semantic: float,
-    keyword: float,
-    graph: float,
-    now: datetime,
-    task: float = 0.0,
-) -> tuple[float, Signals]:
-    """A record's score and what it is made of (R192, R193).
+def weigh(record: Record, *, relevance: float, graph: float, now: datetime, task: float = 0.0) -> float:
+    """A record's score (R193).
 
     `relevance` is absolute, from 0 to 1 (`Scores.relevance`); everything else only weighs it, so a trusted record that
     has nothing to do with the question stays below the floor. An expired guess at 0.95 never beats a fresh
     authoritative record at 0.78.
     """
     recency = _recency(record, now)
-    contradiction = CONTESTED_PENALTY if record.status == "contested" else 0.0
-    staleness = _staleness(record, now)
     score = (
         relevance
         * AUTHORITY_TRUST[record.authority]
@@ -89,20 +88,31 @@ def weigh(
         * (1 + IMPORTANCE_WEIGHT * (record.importance - 0.5))
         * (1 + GRAPH_WEIGHT * graph)
         * (1 + TASK_WEIGHT * task)
-        * (1 - contradiction)
-        * (1 - staleness)
+        * (1 - _contradiction(record))
+        * (1 - _staleness(record, now))
     )
-    return min(1.0, score), Signals(
+    return min(1.0, score)
+
+
+def signals_of(
+    record: Record, *, semantic: float, keyword: float, graph: float, now: datetime, task: float = 0.0
+) -> Signals:
+    """What a record's score is made of (R192)."""
+    return Signals(
         semantic=semantic,
         keyword=keyword,
         graph=graph,
-        recency=recency,
+        recency=_recency(record, now),
         importance=record.importance,
         authority=AUTHORITY_SHARE[record.authority],
         task=task,
-        contradiction=contradiction,
-        staleness=staleness,
+        contradiction=_contradiction(record),
+        staleness=_staleness(record, now),
     )
+
+
+def _contradiction(record: Record) -> float:
+    return CONTESTED_PENALTY if record.status == "contested" else 0.0
 
 
 def _recency(record: Record, now: datetime) -> float:
@@ -164,7 +174,7 @@ class Dropped(NamedTuple):
 
 
 def collapse(
-    ranked: Sequence[tuple[Record, float]], *, most: int | None = None
+    ranked: Iterable[tuple[Record, float]], *, most: int | None = None
 ) -> tuple[list[tuple[Record, float]], list[Dropped]]:
     """The records without near-duplicates, in the order given, and those that were dropped, each with the reason.
     `most`: how many to keep; what comes after is not looked at.
@@ -239,7 +249,7 @@ _ARTICLES = frozenset({"a", "an", "the"})
 def _keys(record: Record) -> list[tuple[str, ...]]:
     """What another record must share with this one to say the same; whoever does is then looked at by `_exact`."""
     said = normalise(record.statement)
-    keys = [tuple(word for word in _WORD.findall(said) if word not in _ARTICLES)]
+    keys = [tuple([word for word in _WORD.findall(said) if word not in _ARTICLES])]
     if record.subject and record.predicate and record.value:
         keys.append(("\x00", *map(normalise, (record.subject, record.predicate, record.value))))
     return keys

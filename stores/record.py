@@ -75,7 +75,7 @@ class Authority(StrEnum):
     @property
     def rank(self) -> int:
         """0 for external to 6 for policy."""
-        return list(Authority).index(self)
+        return _RANKS[self.value]
 
     def __lt__(self, other: str) -> bool:
         return self.rank < Authority(other).rank
@@ -89,6 +89,8 @@ class Authority(StrEnum):
     def __ge__(self, other: str) -> bool:
         return self.rank >= Authority(other).rank
 
+
+_RANKS = {authority.value: rank for rank, authority in enumerate(Authority)}
 
 SourceType = Literal["user", "assistant", "tool", "web", "file", "agent", "artifact", "import", "summary"]
 """What kind of thing a statement was taken from."""
@@ -293,7 +295,7 @@ class Record(Frozen):
             raise ValueError("temporal_scope: 'session' goes with a session scope, and only with one (R28)")
         if self.ended_at is not None and self.status in ("pending", "active", "contested"):
             raise ValueError(f"ended_at: set, but status is {self.status!r}")
-        if self.authority >= Authority.USER_IMPLIED and self.provenance.source in ("web", "tool", "agent"):
+        if self.provenance.source in ("web", "tool", "agent") and self.authority >= Authority.USER_IMPLIED:
             raise ValueError(f"authority: a {self.provenance.source} source cannot have {self.authority.value}")
         return self
 

@@ -148,12 +148,19 @@ class Corpus:
     @property
     def ids(self) -> list[str]:
         """The documents' ids, in order."""
-        return [self.id(n) for n in range(len(self))]
+        return self.ids_of(range(len(self)))
 
     def id(self, n: int) -> str:
         """The id of the n-th document."""
         segment, row = self._row(n)
         return segment.ids[row]
+
+    def ids_of(self, positions: Sequence[int]) -> list[str]:
+        """The ids of these documents."""
+        raw = self._order[np.asarray(positions, np.int64)]
+        parts = np.searchsorted(self._offsets, raw, "right") - 1
+        rows = raw - self._offsets[parts]
+        return [self.segments[part].ids[row] for part, row in zip(parts.tolist(), rows.tolist(), strict=True)]
 
     def seqs(self) -> Ints:
         """The number of the write that left each document."""

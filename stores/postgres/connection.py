@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain, count
 from typing import Any
 from zlib import crc32
 
@@ -72,7 +73,10 @@ class Cursor:
     @cached_property
     def _rows(self) -> Iterator[Any]:
         self._settle()
-        return iter(self._cursor) if self._cursor.description else iter(())
+        if self._cursor.pgresult is None or not self._cursor.pgresult.nfields:
+            return iter(())
+        # many at a time: the driver takes as long for one as for ten
+        return chain.from_iterable(iter(lambda: self._cursor.fetchmany(FETCH), []))
 
     def __iter__(self) -> Iterator[Any]:
         return self._rows
@@ -111,6 +115,7 @@ class Connection:
         self._streams = streams
         self._pipeline = pipeline
         self._sent: list[psycopg.Cursor[Any]] = []
+        self._streamed = count()
         self._reading: list[psycopg.ServerCursor[Any]] = []
         # sequences are of no state: what they had given out when the snapshot began is what belongs to it
         self._numbers = dict(raw.execute(NUMBERS).fetchall()) if streams else None
@@ -130,9 +135,12 @@ class Connection:
 
     def streamed(self, sql: str, values: Mapping[str, Any], /) -> Iterator[Any]:
         told, named = self.translated(sql, values)
-        with self.raw.cursor("streamed") as reading:
-            reading.itersize = FETCH
-            yield from reading.execute(told.encode(), named)
+        # not by a cursor of the driver's, which knows no pipeline
+        name = f"streamed_{next(self._streamed)}"
+        self.raw.execute(f"DECLARE {name} NO SCROLL CURSOR FOR {told}".encode(), named)
+        while rows := self.raw.execute(f"FETCH {FETCH} FROM {name}".encode()).fetchall():
+            yield from rows
+        self.raw.execute(f"CLOSE {name}".encode())
 
     def unlocked(self, sql: str, values: Sequence[Any], /) -> Rows:
         return self.execute(f"{sql} FOR UPDATE SKIP LOCKED", values).fetchall()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import select
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -243,11 +244,13 @@ class Database:
         """A connection of the pool with a transaction begun, for this thread; committed at the end if it `writes`."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
-        raw = self._taken(begin)
+        raw, begun = self._taken(begin, waits=writes)
         before = getattr(self._local, "connection", None), getattr(self._local, "writes", False)
         ending = False
         try:
-            with raw.pipeline() if writes else nullcontext() as pipeline:
+            with raw.pipeline() as pipeline:
+                if not begun:
+                    raw.execute(begin.encode())
                 connection = Connection(raw, schema=self.schema, tenant=tenant, pipeline=pipeline)
                 self._local.connection, self._local.writes = connection, writes
                 yield connection
@@ -267,13 +270,16 @@ class Database:
             self._local.connection, self._local.writes = before
             self._pool.putconn(raw)
 
-    def _taken(self, begin: str) -> psycopg.Connection[Any]:
-        """A connection with a transaction begun. One that had broken in the pool is replaced: nothing was done yet."""
+    def _taken(self, begin: str, *, waits: bool) -> tuple[psycopg.Connection[Any], bool]:
+        """A connection, and whether a transaction is begun: where nobody `waits` for that, it may begin in one trip
+        with what is asked. One that had broken in the pool is replaced: nothing was done yet."""
         while True:
             raw = self._pool.getconn()
+            if not waits and _is_quiet(raw):
+                return raw, False
             try:
                 raw.execute(begin.encode())
-                return raw
+                return raw, True
             except BaseException:
                 broken = raw.broken
                 self._pool.putconn(raw)
@@ -328,6 +334,16 @@ class Database:
             for snapshot in self._snapshots:
                 snapshot.close()
             self._pool.close()
+
+
+def _is_quiet(raw: psycopg.Connection[Any]) -> bool:
+    """Whether the server has said nothing on a connection since it was used: no end of it, for one. False where the
+    system cannot tell."""
+    if raw.closed or not hasattr(select, "poll"):
+        return False
+    waiting = select.poll()
+    waiting.register(raw.fileno(), select.POLLIN)
+    return not waiting.poll(0)
 
 
 def _roll_back(raw: psycopg.Connection[Any]) -> None:

@@ -30,6 +30,8 @@ TOKEN = re.compile(
     | (?P<percent>%)
     | (?P<user>(?<![\w."])user(?![\w"(]))
     | (?P<hint>(?<=[\s(])\+(?=[a-z]))
+    | (?:(?<=\bAND\s)|(?<=\bWHERE\s))(?P<among>(?:\w+\.)?(?:id|target))
+        \s+IN\s+\(SELECT\s+value\s+FROM\s+json_each\(:(?P<listed>\w+)\)\)(?!\s+OR\b)
     | (?P<cross>\bCROSS\s+JOIN\b(?=\s+(?:\w+|\(SELECT[^()]*\))(?:\s+AS\s+\w+)?\s+ON\b))
     """,
     re.VERBOSE,
@@ -98,6 +100,9 @@ def translate(sql: str) -> str:
 
 def _translated(found: re.Match[str]) -> str:
     token = found[0]
+    if among := found["among"]:
+        # as a list of values these are looked up one by one; as a subquery the planner may read all of a tenant
+        return f"{among} = ANY (ARRAY(SELECT value FROM json_each(%({found['listed']})s)))"
     if name := found["named"] or found["numbered"]:
         # of a value that is only looked at for being there, PostgreSQL cannot tell the type
         asked = found["nullable"] or found["absent"]

@@ -6,7 +6,7 @@ each row the new vectors, in batches: what it has done stays done.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ ORDERED = """
 SELECT 1 FROM jobs
 WHERE kind = 'embed' AND status = 'ready' AND json_extract(payload, '$.space') IS NOT DISTINCT FROM ?
 """
+HOLDER = "SELECT value FROM meta WHERE name = 'embedder'"
 
 
 class Prepared(NamedTuple):
@@ -71,7 +72,7 @@ class Indexer:
 
     def holder(self, connection: Connection) -> str | None:
         """The id of the embedder whose vectors the index holds; None when it has none yet."""
-        holder: str | None = connection.kept("embedder")
+        holder: str | None = one(connection, HOLDER)
         return holder
 
     def take_over(self, connection: Connection) -> None:
@@ -140,12 +141,18 @@ class Indexer:
         there = ", ".join(map(str, sorted(self._lengths)))
         return f"semantic: {self.embedder_id} answered with {dims} numbers, and the index holds vectors of {there}"
 
-    def doubt(self, connection: Connection) -> str | None:
-        """Why a query's vector says less than it should: the index is still another embedder's; None when it is not."""
-        holder = None if self._embedder is None else self.holder(connection)
-        if holder in (None, self.embedder_id):
-            return None
-        return f"semantic: the index holds vectors of {holder}; a job embeds them anew"
+    def doubt(self, connection: Connection) -> Callable[[], str | None]:
+        """Ask whether a query's vector says less than it should. Calling what is returned reads the answer, inside the
+        same transaction: why, when the index is still another embedder's; None when it is not."""
+        asked = connection.execute(HOLDER)
+
+        def answer() -> str | None:
+            ((holder,),) = asked.fetchall() or [(None,)]
+            if self._embedder is None or holder in (None, self.embedder_id):
+                return None
+            return f"semantic: the index holds vectors of {holder}; a job embeds them anew"
+
+        return answer
 
 
 def words_of(documents: Sequence[Document], *, failure: str | None = None) -> Prepared:

@@ -17,9 +17,9 @@ import numpy as np
 
 from everthread.errors import UsageError
 from everthread.stores.access import may_read, narrows, searched_owners, unfit
-from everthread.stores.database import Connection, Database
+from everthread.stores.database import Connection, Cursor, Database
 from everthread.stores.identity import Identity, Owner, Scope, aware
-from everthread.stores.ranking import collapse, entity_links, once, task_matches, weigh
+from everthread.stores.ranking import collapse, entity_links, once, signals_of, task_matches, weigh
 from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
 from everthread.stores.scoring import Corpus, Query, Scores
@@ -30,6 +30,7 @@ from everthread.stores.tables.rows import (
     NO_THREAD,
     OF_THESE,
     PERMITTED,
+    Asked,
     Rows,
     Stored,
     histories,
@@ -37,7 +38,14 @@ from everthread.stores.tables.rows import (
     permission,
     texts_of,
 )
-from everthread.stores.tables.search import SearchIndex, evidence_space, is_past_space, record_space, whose_past
+from everthread.stores.tables.search import (
+    SearchIndex,
+    evidence_space,
+    is_past_space,
+    record_space,
+    versions_of,
+    whose_past,
+)
 from everthread.stores.tables.times import micros
 from everthread.stores.tables.transcripts import Transcripts
 from everthread.stores.text import ends_of, is_telling, query_terms, terms
@@ -102,13 +110,29 @@ class Found(NamedTuple):
     """Why vectors said less than they should."""
 
 
+class Chosen(NamedTuple):
+    """What is best in a corpus, and what the tables were asked of it."""
+
+    corpus: Corpus
+    scores: Scores
+    best: dict[str, int]
+    """The candidates: id -> where it stands in the corpus."""
+    neighbours: Cursor
+    """Rows of `NEIGHBOURS` of the best of them."""
+    rows: Asked | None
+    """Their rows as they stand; None where they are read as they stood."""
+
+
 class Candidate(NamedTuple):
     """A record on its way to a hit."""
 
     record: Record
     score: float
-    signals: Signals
-    linked_to: str | None
+    semantic: float = 0.0
+    keyword: float = 0.0
+    graph: float = 0.0
+    task: float = 0.0
+    linked_to: str | None = None
     """The hit that brought it, when its own words did not."""
     ranks: dict[str, int] | None = None
     """With `explain`: its place in each arm."""
@@ -194,32 +218,55 @@ class Recaller:
         spaces = [record_space(asked.identity.tenant, owner, owner_id) for owner, owner_id in asked.owners]
         allows, now = partial(_allows, asked), micros(asked.now)
         with self._database.read(asked.identity.tenant) as connection:
+            doubted = self._indexer.doubt(connection)
             if asked.as_of is None:
-                corpus = self._index.answering(connection, spaces, query, allows=allows, now=now)
-                past = len(corpus)
+                # What was searched last is mostly what is there still: its records are asked for with its versions.
+                standing = self._index.versions(connection, spaces)
+                kept = self._index.kept(spaces, allows=allows, now=now)
+                chosen = None if kept is None else self._chosen(connection, asked, query, kept.corpus)
+                known = versions_of(standing)
+                if kept is None or chosen is None or not kept.is_still(spaces, known):
+                    corpus = self._index.answering(connection, spaces, query, known, allows=allows, now=now)
+                    chosen = self._chosen(connection, asked, query, corpus)
             else:
                 then = micros(asked.as_of)
                 corpus, past = self._index.corpus_then(connection, spaces, allows=allows, now=now, as_of=then)
-            scores = corpus.score(query)
-            chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
-            best = {corpus.id(n) if n < past else whose_past(corpus.id(n)): n for n in chosen}
-            linked = self._linked(connection, asked, list(best), corpus)
-            stored = self._stood(connection, asked, [*best, *linked])
+                chosen = self._chosen(connection, asked, query, corpus, past)
+            best = chosen.best
+            stored = self._stood(connection, asked, list(best), chosen.rows)
+            linked = self._linked(connection, asked, chosen.neighbours, chosen.corpus)
+            stored |= self._stood(connection, asked, [id for id in linked if id not in best])
             unfit = self._left_out(connection, asked, query.text) if asked.explain and asked.as_of is None else []
-            doubt = self._indexer.doubt(connection)
-        readable = {id: found.record for id, found in stored.items() if _may_use(asked, found)}
+            doubt = doubted()
         if asked.as_of is not None:  # what stands against each other now may not have done so then
+            readable = {id: found.record for id, found in stored.items() if _may_use(asked, found)}
             stood = _links_between(readable, list(best)[: asked.limit])
             linked = {id: (n, stood[id]) for id, (n, _) in linked.items() if id in stood}
         wanted = best | {id: n for id, (n, _) in linked.items()}
-        unfit = [hit for hit in unfit if hit.record_id not in readable]
         links = {id: by for id, (_, by) in linked.items()}
-        return _weighed(asked, scores, wanted, links, readable, unfit)._replace(doubt=doubt)
+        return _weighed(asked, chosen.scores, wanted, links, stored, unfit)._replace(doubt=doubt)
 
-    def _stood(self, connection: Connection, asked: Question, ids: Sequence[str]) -> dict[str, Stored]:
+    def _chosen(
+        self, connection: Connection, asked: Question, query: Query, corpus: Corpus, past: int | None = None
+    ) -> Chosen:
+        """The candidates of a corpus, and the question for what is in the tables of them; from `past` on its documents
+        are of the past."""
+        scores = corpus.score(query)
+        chosen = _best(scores, asked.pool, far=EXPLAINED if asked.explain else 0)
+        called = zip(corpus.ids_of(chosen), chosen, strict=True)
+        best = {id if past is None or n < past else whose_past(id): n for id, n in called}
+        neighbours = connection.execute(NEIGHBOURS, {"ids": json.dumps(list(best)[: asked.limit])})
+        rows = self._rows.ask(connection, asked.identity.tenant, best) if asked.as_of is None else None
+        return Chosen(corpus, scores, best, neighbours, rows)
+
+    def _stood(
+        self, connection: Connection, asked: Question, ids: Sequence[str], rows: Asked | None = None
+    ) -> dict[str, Stored]:
         """Records by id as they stand, or stood at `as_of`; without those that were superseded by what did not begin
-        when their own time ended: they were wrong."""
-        found = self._as_of(connection, asked, ids)
+        when their own time ended: they were wrong. `rows`: what `Rows` was asked for them, if it was."""
+        if not ids:
+            return {}
+        found = self._as_of(connection, asked, ids) if rows is None else self._rows.read(rows)
         over = [id for id, stored in found.items() if stored.record.status == "superseded"]
         if not over:
             return found
@@ -235,10 +282,10 @@ class Recaller:
         return {stored.record.id: stored for stored in self._rows.standing(connection, asked.as_of, BY_IDS, values)}
 
     def _linked(
-        self, connection: Connection, asked: Question, best: Sequence[str], corpus: Corpus
+        self, connection: Connection, asked: Question, neighbours: Cursor, corpus: Corpus
     ) -> dict[str, tuple[int, str]]:
         """Readable records that stand against the best candidates, or narrow them: id -> (position, the candidate)."""
-        pairs = connection.execute(NEIGHBOURS, {"ids": json.dumps(best[: asked.limit])}).fetchall()
+        pairs = neighbours.fetchall()
         called = {str(neighbour): str(neighbour) for _, neighbour in pairs}
         if asked.as_of is not None and called:
             called = _called_then(connection, called, micros(asked.as_of))
@@ -258,7 +305,7 @@ class Recaller:
                     and narrows(asked.scopes, stored.record.scope)
                     and words & set(terms(stored.record.statement))
                 ):
-                    left.append(_hit(Candidate(stored.record, 0.0, Signals(), None), f"dropped: {reason}"))
+                    left.append(_hit(Candidate(stored.record, 0.0), Signals(), f"dropped: {reason}"))
         return left[:EXPLAINED]
 
     # ------------------------------------------------------------------------------------------------------- evidence
@@ -266,6 +313,7 @@ class Recaller:
     def _evidence(self, asked: Question, query: Query) -> Found:
         """Messages of the identity's own threads, in the order of the fused score, what is said again only once."""
         with self._database.read(asked.identity.tenant) as connection:
+            doubted = self._indexer.doubt(connection)
             corpus = self._index.corpus(connection, [evidence_space(asked.identity)])
             scores = corpus.score(query)
             # The fused score orders; the best relevance sets its scale, so that it compares with records and a floor.
@@ -285,7 +333,7 @@ class Recaller:
                 kept, repeated = once(hits)
                 if len(kept) >= asked.limit and not asked.explain:
                     break
-            doubt = self._indexer.doubt(connection)
+            doubt = doubted()
         return Found(kept, repeated, doubt)
 
 
@@ -385,8 +433,9 @@ def _best(scores: Scores, most: int, *, far: int = 0) -> list[int]:
     chosen = dict.fromkeys(_descending(scores.relevance, most))
     for arm in (scores.fused, scores.keyword, scores.semantic):
         chosen.update(dict.fromkeys(_descending(arm, most // 4)))
-    near = [n for n in chosen if scores.relevance[n] > 0 or scores.fused[n] > 0]
-    return near + [n for n in chosen if n not in near][:far]
+    there = np.maximum(scores.relevance, scores.fused)
+    near = [n for n in chosen if there[n] > 0]
+    return near + [n for n in chosen if not there[n] > 0][:far]
 
 
 def _weighed(
@@ -394,17 +443,15 @@ def _weighed(
     scores: Scores,
     wanted: dict[str, int],
     linked: dict[str, str],
-    readable: dict[str, Record],
-    dropped: list[Hit],
+    stored: dict[str, Stored],
+    unfit: list[Hit],
 ) -> Found:
     """The candidates as hits, best first, without near-duplicates. `wanted`: where each stands in `scores`."""
-    records = [readable[id] for id in wanted if id in readable]
+    records = [stored[id].record for id in wanted if id in stored]
     named, matched = entity_links(asked.text, records), task_matches(asked.task, records)
     rows = list(wanted.values())
-    columns = (scores.relevance, scores.semantic, scores.keyword)
-    scored = dict(
-        zip(wanted, zip(*(map(_steady, column[rows].tolist()) for column in columns), strict=True), strict=True)
-    )
+    columns = np.stack((scores.relevance, scores.semantic, scores.keyword))[:, rows].astype(np.float64).round(4)
+    scored = dict(zip(wanted, zip(*columns.tolist(), strict=True), strict=True))
     candidates: dict[str, Candidate] = {}
     for record, graph, task in zip(records, named, matched, strict=True):
         relevance, semantic, keyword = scored[record.id]
@@ -414,26 +461,24 @@ def _weighed(
             relevance, graph = through, 1.0
         else:
             brought_by = None
-        weighed, signals = weigh(
-            record,
-            relevance=relevance,
-            semantic=semantic,
-            keyword=keyword,
-            graph=graph,
-            task=task,
-            now=asked.now,
-        )
-        candidates[record.id] = Candidate(record, round(weighed, 4), signals, brought_by)
+        score = round(weigh(record, relevance=relevance, graph=graph, task=task, now=asked.now), 4)
+        candidates[record.id] = Candidate(record, score, semantic, keyword, graph, task, brought_by)
     if asked.explain:
         candidates = _ranked_in_each_arm(candidates, scores, wanted)
     ranked = sorted(candidates.values(), key=lambda c: (-c.score, -c.record.recorded_at.timestamp(), c.record.id))
-    most = None if asked.explain else asked.limit
-    kept, duplicates = collapse([(candidate.record, candidate.score) for candidate in ranked], most=most)
+    # who may see a record is asked once it is its turn
+    usable = ((each.record, each.score) for each in ranked if _may_use(asked, stored[each.record.id]))
+    kept, duplicates = collapse(usable, most=None if asked.explain else asked.limit)
     shown = [candidates[record.id] for record, score in kept if score > 0]
-    hits = [_hit(candidate, _why(candidate)) for candidate in shown]
-    same = [_hit(candidates[duplicate.record.id], f"dropped: it {duplicate.reason}") for duplicate in duplicates]
-    far = [_hit(candidates[record.id], FAR) for record, score in kept if score <= 0]
-    return Found(hits, same + far + dropped)
+    signals = {candidate.record.id: _signals(candidate, asked.now) for candidate in shown}
+    hits = [_hit(each, signals[each.record.id], _why(each, signals[each.record.id])) for each in shown]
+    if not asked.explain:
+        return Found(hits, [])
+    left = [(candidates[duplicate.record.id], f"dropped: it {duplicate.reason}") for duplicate in duplicates]
+    left += [(candidates[record.id], FAR) for record, score in kept if score <= 0]
+    fit = {record.id for record, _ in kept} | {each.record.id for each, _ in left}
+    dropped = [_hit(each, _signals(each, asked.now), why) for each, why in left]
+    return Found(hits, dropped + [hit for hit in unfit if hit.record_id not in fit])
 
 
 def _ranked_in_each_arm(
@@ -441,18 +486,23 @@ def _ranked_in_each_arm(
 ) -> dict[str, Candidate]:
     """The candidates with their places: among all that were scored, and for the graph among the candidates."""
     arms = {"keyword": scores.keyword, "semantic": scores.semantic}
-    linked = np.array([candidate.signals.graph for candidate in candidates.values()])
+    linked = np.array([candidate.graph for candidate in candidates.values()])
     ranked = {}
     for id, candidate in candidates.items():
         n = wanted[id]
         ranks = {arm: int((found > found[n]).sum()) + 1 for arm, found in arms.items() if found[n] > 0}
-        if candidate.signals.graph > 0:
-            ranks["graph"] = int((linked > candidate.signals.graph).sum()) + 1
+        if candidate.graph > 0:
+            ranks["graph"] = int((linked > candidate.graph).sum()) + 1
         ranked[id] = candidate._replace(ranks=ranks)
     return ranked
 
 
-def _hit(candidate: Candidate, why: str) -> Hit:
+def _signals(candidate: Candidate, now: datetime) -> Signals:
+    record, _, semantic, keyword, graph, task, *_ = candidate
+    return signals_of(record, semantic=semantic, keyword=keyword, graph=graph, task=task, now=now)
+
+
+def _hit(candidate: Candidate, signals: Signals, why: str) -> Hit:
     record = candidate.record
     return Hit(
         source="records",
@@ -463,25 +513,29 @@ def _hit(candidate: Candidate, why: str) -> Hit:
         statement=record.statement,
         at=record.provenance.observed_at,
         score=candidate.score,
-        signals=candidate.signals,
+        signals=signals,
         ranks=candidate.ranks or {},
         why=why,
     )
 
 
-def _why(candidate: Candidate) -> str:
+def _why(candidate: Candidate, signals: Signals) -> str:
     """What speaks for a record, and what against it, in a sentence."""
-    signals, record = candidate.signals, candidate.record
+    record = candidate.record
     reasons = [*_likeness(signals.keyword, signals.semantic)]
     if candidate.linked_to:
         reasons.append(f"belongs to {candidate.linked_to}")
     elif signals.graph:
         reasons.append("is about what the question names")
-    said = f"{record.authority.value.replace('_', ' ')}, observed {record.provenance.observed_at:%Y-%m-%d}"
+    said = f"{record.authority.value.replace('_', ' ')}, observed {_day(record.provenance.observed_at)}"
     doubts = [text for text, there in DOUBTS.items() if getattr(signals, there)]
     if record.ended_at and record.valid_to:
-        doubts.append(f"it held until {record.valid_to:%Y-%m-%d}")
+        doubts.append(f"it held until {_day(record.valid_to)}")
     return "; ".join((", ".join(reasons) or "nothing else came closer", said, *doubts))
+
+
+def _day(at: datetime) -> str:
+    return at.date().isoformat()
 
 
 FAR = "dropped: it shares no word with the question and is not close in meaning"
@@ -510,7 +564,7 @@ def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int) -> Hit:
         at=said.at,
         score=score,
         signals=Signals(semantic=semantic, keyword=keyword),
-        why=f"{reasons}; said in thread {said.thread_id} on {said.at:%Y-%m-%d}",
+        why=f"{reasons}; said in thread {said.thread_id} on {_day(said.at)}",
     )
 
 

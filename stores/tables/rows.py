@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError
 from everthread.errors import StoreError, UsageError
 from everthread.stores.access import grants, may_read
 from everthread.stores.contract import READABLE
-from everthread.stores.database import Connection
+from everthread.stores.database import Connection, Cursor
 from everthread.stores.encoding import Bounds, Document
 from everthread.stores.identity import Identity, Owner
 from everthread.stores.reach import reach_of
@@ -33,6 +33,7 @@ __all__ = [
     "OF_OWNER",
     "OF_THESE",
     "PERMITTED",
+    "Asked",
     "Rows",
     "Stored",
     "body_of",
@@ -57,6 +58,13 @@ class Stored(NamedTuple):
     record: Record
     author: str
     """The user whose turn created it."""
+
+
+class Asked(NamedTuple):
+    """A question for records by id, and what is known of them already."""
+
+    rows: Cursor
+    known: Mapping[str, Record]
 
 
 BODY = "(SELECT body FROM revisions WHERE revisions.id = records.id AND revisions.revision = records.revision)"
@@ -87,6 +95,8 @@ OF_OWNER = "records.tenant = :tenant AND records.owner = :owner AND records.owne
 
 BY_IDS = "+records.tenant = :tenant AND records.id IN (SELECT value FROM json_each(:ids))"
 """Records of one tenant by id; + keeps SQLite from walking the whole tenant by an index."""
+
+SEVERAL = f"SELECT {UNKNOWN} FROM records WHERE {BY_IDS}"
 
 OF_THESE = "records.id IN (SELECT value FROM json_each(:ids))"
 """Records by id, of whichever tenant."""
@@ -298,6 +308,14 @@ def columns_of(tenant: str, stored: Stored) -> dict[str, Any]:
     }
 
 
+def _used(record: Record, author: str, used: int, last_used: int | None) -> Stored:
+    """A record with what is counted beside it."""
+    if used:
+        at = None if last_used is None else moment(last_used)
+        record = record.model_copy(update={"usage_count": used, "last_used_at": at})
+    return Stored(record, author)
+
+
 class Rows:
     """Reads rows as records; StoreError for one that is damaged. What was parsed last is kept, by id and revision, and
     never without looking at the row."""
@@ -319,18 +337,28 @@ class Rows:
 
     def several(self, connection: Connection, tenant: str, ids: Iterable[str]) -> dict[str, Stored]:
         """Records of this tenant by id; those that do not exist are left out."""
+        return self.read(self.ask(connection, tenant, ids))
+
+    def ask(self, connection: Connection, tenant: str, ids: Iterable[str]) -> Asked:
+        """Ask for what `several` reads."""
         asked = list(ids)
         with self._lock:
             known = {id: self._parsed[id, self._newest[id]] for id in asked if id in self._newest}
+            for record in known.values():
+                self._parsed.move_to_end((record.id, record.revision))
         values = {
             "tenant": tenant,
             "ids": json.dumps(asked),
             "known": json.dumps([f"{id} {record.revision}" for id, record in known.items()]),
         }
-        found: dict[str, Stored] = {}
-        for id, revision, body, *rest in connection.execute(f"SELECT {UNKNOWN} FROM records WHERE {BY_IDS}", values):
-            found[id] = self._stored(id, revision, body, *rest, record=None if body else known[id])
-        return found
+        return Asked(connection.execute(SEVERAL, values), known)
+
+    def read(self, asked: Asked) -> dict[str, Stored]:
+        """What was asked for, by id."""
+        return {
+            id: self._stored(id, revision, body, *rest) if body else _used(asked.known[id], *rest)
+            for id, revision, body, *rest in asked.rows
+        }
 
     def count_use(self, connection: Connection, identity: Identity, ids: Iterable[str], at: datetime) -> None:
         """Note that these records were used, those that the identity may read."""
@@ -368,11 +396,9 @@ class Rows:
         author: str,
         used: int,
         last_used: int | None,
-        *,
-        record: Record | None = None,
     ) -> Stored:
         with self._lock:
-            record = record or self._parsed.get((id, revision))
+            record = self._parsed.get((id, revision))
             if record is not None:
                 self._keep(record)
         if record is None:
@@ -384,10 +410,7 @@ class Rows:
                 ) from error
             with self._lock:
                 self._keep(record)
-        if used:
-            at = None if last_used is None else moment(last_used)
-            record = record.model_copy(update={"usage_count": used, "last_used_at": at})
-        return Stored(record, author)
+        return _used(record, author, used, last_used)
 
     def _keep(self, record: Record) -> None:
         key = (record.id, record.revision)

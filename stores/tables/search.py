@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from everthread.stores.database import Connection, one
+from everthread.stores.database import Connection, Cursor, one
 from everthread.stores.encoding import Bounds, without_vectors
 from everthread.stores.identity import Identity, Scope, encode_label
 from everthread.stores.query import Query
@@ -36,6 +36,7 @@ __all__ = [
     "past_space",
     "record_space",
     "tenant_of",
+    "versions_of",
     "whose_past",
 ]
 
@@ -159,6 +160,17 @@ class Joined(NamedTuple):
     """That part of it."""
 
 
+class Kept(NamedTuple):
+    """What is in memory of some spaces, and of which versions it is."""
+
+    versions: tuple[int, ...]
+    corpus: Corpus
+
+    def is_still(self, spaces: Sequence[str], known: Mapping[str, tuple[int, int]]) -> bool:
+        """Whether these are the versions of its spaces."""
+        return self.versions == tuple(known[space][0] if space in known else 0 for space in spaces)
+
+
 Allows = Callable[[Scope, str | None], bool]
 """Whether records of an owner and a reach may be seen; see `reach.is_reached`."""
 
@@ -208,6 +220,8 @@ class SearchIndex:
         self._cache: OrderedDict[str | tuple[str, ...], Space | Joined] = OrderedDict()
         self._sizes: dict[str | tuple[str, ...], int] = {}
         self._bytes = 0
+        self._changed: set[str | tuple[str, ...]] = set()
+        """Spaces that are kept as they were before this process has changed them."""
         self._lock = threading.Lock()
 
     # ---------------------------------------------------------------------------------------------------------- write
@@ -275,6 +289,9 @@ class SearchIndex:
     def _raise_version(self, connection: Connection, space: str, by: int, *, removes: bool) -> int:
         """The space's version after raising it; versions are never used twice, so they number the rows too."""
         version: int = one(connection, RAISE_VERSION, space, by, removes)
+        with self._lock:
+            if space in self._cache:
+                self._changed.add(space)
         return version
 
     # ----------------------------------------------------------------------------------------------------------- read
@@ -291,12 +308,32 @@ class SearchIndex:
         joined = self._joined(connection, spaces)
         return joined.whole if allows is None else self._narrowed(spaces, joined, allows, now, None)[0]
 
+    def versions(self, connection: Connection, spaces: Sequence[str]) -> Cursor:
+        """Ask for the versions of these spaces, to be read by `versions_of`."""
+        return connection.execute(VERSIONS, (json.dumps(list(spaces)),))
+
+    def kept(self, spaces: Sequence[str], *, allows: Allows, now: int) -> Kept | None:
+        """What `corpus` said of these spaces last, narrowed anew; whether it is so still, its versions say. None for
+        nothing, and for what this process has changed since."""
+        with self._lock:
+            joined = self._cache.get(tuple(spaces))
+            changed = not self._changed.isdisjoint(spaces)
+        if changed or not isinstance(joined, Joined) or any(map(self._large, joined.versions)):
+            return None
+        return Kept(joined.versions, self._narrowed(spaces, joined, allows, now, None)[0])
+
     def answering(
-        self, connection: Connection, spaces: Sequence[str], query: Query, *, allows: Allows, now: int
+        self,
+        connection: Connection,
+        spaces: Sequence[str],
+        query: Query,
+        known: Mapping[str, tuple[int, int]],
+        *,
+        allows: Allows,
+        now: int,
     ) -> Corpus:
-        """What of these spaces may answer a question: all of it, as `corpus` has it; of large spaces the candidates
-        alone, scored as they are among all."""
-        known = _versions(connection, spaces)
+        """What of these spaces, of which these are the versions, may answer a question: all of it, as `corpus` has it;
+        of large spaces the candidates alone, scored as they are among all."""
         versions = {space: version for space, (version, _) in known.items()}
         found, nearest = None, self._nearest
         if nearest is not None and any(version > nearest.limit for version in versions.values()):
@@ -337,8 +374,8 @@ class SearchIndex:
     def _joined(
         self, connection: Connection, spaces: Sequence[str], known: Mapping[str, tuple[int, int]] | None = None
     ) -> Joined:
-        """The spaces as one corpus, each brought up to date; `known` is what `_versions` has found."""
-        found = _versions(connection, spaces) if known is None else known
+        """The spaces as one corpus, each brought up to date; `known` is what `versions_of` has found."""
+        found = versions_of(self.versions(connection, spaces)) if known is None else known
         there = [space for space in spaces if space in found]
         corpora = {space: self._space(connection, space, *found[space]).corpus for space in there}
         key, versions = tuple(spaces), tuple(found[space][0] if space in found else 0 for space in spaces)
@@ -364,6 +401,8 @@ class SearchIndex:
             rows = list(self._rows(connection, space, kept.version))
             kept = Space(version, kept.corpus.plus(rows, kept=standing))
         self._keep(space, kept, kept.corpus.nbytes + kept.corpus.derived_nbytes)
+        with self._lock:
+            self._changed.discard(space)
         return kept
 
     def _rows(self, connection: Connection, space: str, after: int) -> Iterator[Indexed]:
@@ -384,6 +423,7 @@ class SearchIndex:
             while len(self._cache) > 1 and self._bytes > self._limit:
                 oldest, _ = self._cache.popitem(last=False)
                 self._bytes -= self._sizes.pop(oldest)
+                self._changed -= {oldest}
 
     @property
     def nbytes(self) -> int:
@@ -395,12 +435,12 @@ class SearchIndex:
         with self._lock:
             self._cache.clear()
             self._sizes.clear()
+            self._changed.clear()
             self._bytes = 0
 
 
-def _versions(connection: Connection, spaces: Sequence[str]) -> dict[str, tuple[int, int]]:
+def versions_of(rows: Iterable[Any]) -> dict[str, tuple[int, int]]:
     """The version of each space that has rows, and the last one that took some away."""
-    rows = connection.execute(VERSIONS, (json.dumps(list(spaces)),))
     return {str(space): (int(version), int(removed)) for space, version, removed in rows}
 
 

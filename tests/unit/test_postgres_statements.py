@@ -19,6 +19,15 @@ from everthread.stores.postgres.statements import of_tenant, translate
         ("owner = 'user' AND owner_id = :user", "owner = 'user' AND owner_id = %(user)s"),
         ("WHERE +tenant = ? AND (+audit.user = ?)", "WHERE tenant = %s AND (audit.user = %s)"),
         ("SET version = version + ?2, n = attempts + 1", "SET version = version + %(p2)s, n = attempts + 1"),
+        (
+            "WHERE a.id IN (SELECT value FROM json_each(:ids)) AND b = :b",
+            "WHERE a.id = ANY (ARRAY(SELECT value FROM json_each(%(ids)s))) AND b = %(b)s",
+        ),
+        (
+            "WHERE id IN (SELECT value FROM json_each(:ids)) OR target IN (SELECT value FROM json_each(:ids))",
+            "WHERE id IN (SELECT value FROM json_each(%(ids)s)) OR target IN (SELECT value FROM json_each(%(ids)s))",
+        ),
+        ("WHERE grid IN (SELECT value FROM json_each(:ids))", "WHERE grid IN (SELECT value FROM json_each(%(ids)s))"),
         ("FROM a CROSS JOIN b AS c ON c.x = a.x", "FROM a JOIN b AS c ON c.x = a.x"),
         ("FROM a CROSS JOIN json_each(a.x) AS each", "FROM a CROSS JOIN json_each(a.x) AS each"),
         ("SET text = x'', other = x'0aff'", "SET text = '\\x'::bytea, other = '\\x0aff'::bytea"),

@@ -112,7 +112,7 @@ def test_connections_that_the_server_ended_are_replaced(postgres: Postgres, ana:
     with opened(postgres.url) as store:
         store.set_consent(ana, "read")
         postgres.run(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         assert store.consent(ana) == "read"

@@ -11,7 +11,7 @@ from support.labelled import MEMORIES, NEAR, PARAPHRASED, RELATED, UNRELATED
 
 from everthread.stores.embedding import StaticEmbedder, resolve_embedder
 from everthread.stores.identity import Scope
-from everthread.stores.ranking import FLOOR, Dropped, collapse, entity_links, once, weigh
+from everthread.stores.ranking import FLOOR, Dropped, collapse, entity_links, once, signals_of, weigh
 from everthread.stores.record import Authority, Hit, Provenance, Record, Signals
 from everthread.stores.scoring import Corpus, Document, Query, encode, pieces
 
@@ -49,20 +49,19 @@ def record(
 
 
 def score(of: Record, relevance: float = 0.8, **signals: float) -> float:
-    given = {"semantic": 0.0, "keyword": 0.0, "graph": 0.0, **signals}
-    return weigh(of, relevance=relevance, now=NOW, **given)[0]
+    return weigh(of, relevance=relevance, now=NOW, **{"graph": 0.0, **signals})
 
 
 def test_a_plain_statement_of_the_user_scores_by_its_relevance_alone() -> None:
-    assert weigh(record(), relevance=0.8, semantic=0.7, keyword=0.6, graph=0.0, now=NOW) == (
-        0.8,
-        Signals(semantic=0.7, keyword=0.6, importance=0.5, authority=5 / 6),
+    assert weigh(record(), relevance=0.8, graph=0.0, now=NOW) == 0.8
+    assert signals_of(record(), semantic=0.7, keyword=0.6, graph=0.0, now=NOW) == Signals(
+        semantic=0.7, keyword=0.6, importance=0.5, authority=5 / 6
     )
 
 
 def test_every_signal_is_handed_back() -> None:
     episode = record(kind="episodic", content_type="episodic", age=30, status="contested", importance=0.9)
-    _, signals = weigh(episode, relevance=0.8, semantic=0.7, keyword=0.6, graph=0.5, task=0.4, now=NOW)
+    signals = signals_of(episode, semantic=0.7, keyword=0.6, graph=0.5, task=0.4, now=NOW)
     assert signals == Signals(
         semantic=0.7,
         keyword=0.6,

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from everthread.stores.encoding import Bounds, Document, encode
+from everthread.stores.identity import Scope
 from everthread.stores.scoring import Corpus, Query
 from everthread.stores.sqlite.database import Database
-from everthread.stores.tables.search import ENTRY_BYTES, SearchIndex, SearchRow
+from everthread.stores.tables.search import ENTRY_BYTES, SearchIndex, SearchRow, versions_of
 
 SPACE = "acme/records/user/ana"
 
@@ -52,6 +53,40 @@ def test_what_another_process_writes_is_seen(database: Database) -> None:
         other.clear(connection, SPACE)
     put(database, other, row("d"))
     assert read(database, ours).ids == ["d"]
+
+
+def everything(scope: Scope, reach: str | None) -> bool:
+    return True
+
+
+def test_what_is_kept_is_right_until_a_version_says_otherwise(database: Database) -> None:
+    ours, other = SearchIndex(), SearchIndex()
+    put(database, other, row("a"))
+    assert ours.kept([SPACE], allows=everything, now=0) is None
+    read(database, ours)
+    kept = ours.kept([SPACE], allows=everything, now=0)
+    assert kept is not None
+    assert kept.corpus.ids == ["a"]
+
+    def is_still() -> bool:
+        with database.read() as connection:
+            return kept.is_still([SPACE], versions_of(ours.versions(connection, [SPACE])))
+
+    assert is_still()
+    put(database, other, row("b"))
+    assert not is_still()
+
+
+def test_what_this_process_has_changed_is_not_kept_until_it_is_read_again(database: Database) -> None:
+    index = SearchIndex()
+    put(database, index, row("a"))
+    read(database, index)
+    put(database, index, row("b"))
+    assert index.kept([SPACE], allows=everything, now=0) is None
+    read(database, index)
+    kept = index.kept([SPACE], allows=everything, now=0)
+    assert kept is not None
+    assert kept.corpus.ids == ["a", "b"]
 
 
 def test_a_row_that_is_written_again_stays_in_its_place(database: Database) -> None:
