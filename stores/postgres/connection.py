@@ -12,6 +12,7 @@ from zlib import crc32
 import psycopg
 
 from everthread.stores.database import Kept, Rows, Taken
+from everthread.stores.postgres.sending import send_all
 from everthread.stores.postgres.statements import BELONGING, THIS_TENANT, of_tenant, translate
 
 __all__ = ["IN_LANE", "MIGRATING", "OURS", "WRITING", "Connection", "Cursor", "lock"]
@@ -130,6 +131,8 @@ class Connection:
             self._reading.append(reading)
             return Cursor(reading.execute(told.encode()))
         cursor = self.raw.execute(told.encode(), named)
+        if self._pipeline is not None:
+            send_all(self.raw)
         self._sent.append(cursor)
         return Cursor(cursor, self._settle)
 
@@ -181,6 +184,8 @@ class Connection:
         if listed:
             cursor = self.raw.cursor()
             cursor.executemany(told.encode(), listed)
+            if self._pipeline is not None:
+                send_all(self.raw)
             self._sent.append(cursor)
 
     def _settle(self) -> None:

@@ -32,6 +32,7 @@ from everthread.stores.checkpoints import parts
 from everthread.stores.checkpoints.fence import Last
 from everthread.stores.checkpoints.layout import BLOBS, SMALL, Kept, Key, Link, Place, ThreadRows, Value, is_small
 from everthread.stores.checkpoints.recent import Recent
+from everthread.stores.postgres.sending import send_all
 
 __all__ = ["Rows", "threads_and_torn"]
 
@@ -231,11 +232,14 @@ class Rows(ThreadRows):
 
     def send(self, statement: str, values: Any = ()) -> psycopg.Cursor[Any]:
         """A cursor that will have the rows of a statement: what is sent before the first is fetched goes together."""
-        return self.connection.cursor(binary=True).execute(statement, values)
+        cursor = self.connection.cursor(binary=True).execute(statement, values)
+        send_all(self.connection)
+        return cursor
 
     def tell(self, statement: str, values: Any = ()) -> None:
         """Queue a statement whose result is not asked for."""
         self.connection.cursor().execute(statement, values)
+        send_all(self.connection)
 
     def lock(self, number: int) -> None:
         """Let no other transaction have this lock before the end of this one."""
