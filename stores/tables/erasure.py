@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from everthread.stores.identity import Identity, owners_of
 from everthread.stores.record import ErasureReceipt, Evidence, Receipt, Record, Selection
 from everthread.stores.tables import audit, outbox
 from everthread.stores.tables.artifacts import Artifacts
+from everthread.stores.tables.dry_run import writing
 from everthread.stores.tables.reasons import ERASED, blank_reasons, repeats
 from everthread.stores.tables.rows import BODY, OF_THESE, Rows, Stored, body_of, histories, save, texts_of
 from everthread.stores.tables.search import SearchIndex
@@ -169,7 +169,7 @@ class Eraser:
         erased = _in_checkpoints(plan, sources, threads, dry_run, remains)
         if not with_source:
             remains += _left_without_source(plan, selection)
-        with self._transaction(identity.tenant, dry_run) as connection:
+        with writing(self._database, identity.tenant, dry_run=dry_run) as connection:
             plan = self._plan(connection, identity, selection, with_source)
             remains += _given_elsewhere(connection, identity, plan)
             remains += _nobodys(connection, selection) if with_source else []
@@ -205,17 +205,6 @@ class Eraser:
                 seen = {"receipt": receipt.id, "verified": receipt.verified, "remains": len(receipt.remains)}
                 audit.append(connection, identity, "verify", seen, at=self._clock())
         return receipt
-
-    @contextmanager
-    def _transaction(self, tenant: str, dry_run: bool) -> Iterator[Connection]:
-        """A transaction; one that is rolled back at its end for a dry run, so that it counts what would go."""
-        try:
-            with self._database.write(of=tenant) as connection:
-                yield connection
-                if dry_run:
-                    raise _Undo
-        except _Undo:
-            return
 
     # ---------------------------------------------------------------------------------------------------------- plan
 
@@ -474,10 +463,6 @@ class Eraser:
             for path in self._verifier.in_backups(plan.words)
             if path not in found
         ]
-
-
-class _Undo(Exception):
-    """Ends the transaction of a dry run."""
 
 
 def _in_checkpoints(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from everthread.stores.identity import Identity
 from everthread.stores.item_ops import checked
 from everthread.stores.record import Receipt, Record
 from everthread.stores.tables import outbox
+from everthread.stores.tables.dry_run import writing
 from everthread.stores.tables.indexing import Indexer, Prepared, order_vectors
 from everthread.stores.tables.item_vectors import Embedded, ItemVectors
 from everthread.stores.tables.reasons import ERASED
@@ -116,14 +116,14 @@ class Restoring:
         packs = [_pack(entry) for entry in entries]
         named = {id for pack in packs for id in _named(pack)}
         if dry_run:
-            with self._transaction(identity.tenant, dry_run) as connection:
+            with writing(self._database, identity.tenant, dry_run=dry_run) as connection:
                 run = _Run(connection, identity, self._clock(), named)
                 return [run.restore(pack) for pack in packs]
         with self._database.read(identity.tenant) as connection:
             look = _Run(connection, identity, self._clock(), named)
             fresh = [pack for pack in packs if look.outcome(pack) == "new"]
         ready = self._prepare(identity.tenant, fresh)
-        with self._transaction(identity.tenant, dry_run) as connection:
+        with writing(self._database, identity.tenant, dry_run=dry_run) as connection:
             run = _Run(connection, identity, self._clock(), named)
             outcomes = [run.restore(pack) for pack in packs]
             self._make_searchable(connection, identity, run, ready)
@@ -134,17 +134,6 @@ class Restoring:
                 at=self._clock(),
             )
         return outcomes
-
-    @contextmanager
-    def _transaction(self, tenant: str, dry_run: bool) -> Iterator[Connection]:
-        """A transaction; rolled back at its end for a dry run, which therefore foresees what entries do to others."""
-        try:
-            with self._database.write(of=tenant) as connection:
-                yield connection
-                if dry_run:
-                    raise _Undo
-        except _Undo:
-            return
 
     def _prepare(self, tenant: str, packs: Sequence[Pack]) -> Ready:
         """Embed what will be searched: never inside a transaction."""
@@ -184,10 +173,6 @@ class Restoring:
 
 
 PUT_VECTOR = "INSERT INTO item_vectors (item, field, part, vector) VALUES (?, ?, ?, ?)"
-
-
-class _Undo(Exception):
-    """Ends the transaction of a dry run."""
 
 
 class _Run:
