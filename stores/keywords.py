@@ -92,9 +92,9 @@ class Whole(NamedTuple):
     all. Documents of threads have none: what they score depends on those beside them."""
 
     numbers: NDArray[np.float64]
-    """Sums over all documents: how many there are, their terms, their chunks, how many have vectors (Latin, CJK); then,
-    each of as many numbers as a vector: their unit chunks, their directions, the middle of each one's chunks (Latin,
-    CJK)."""
+    """Sums over all documents: how many there are, their terms, their chunks, how many that are not CJK have vectors;
+    then, each of as many numbers as a vector: their unit chunks, their directions, the middle of the chunks of each
+    that is not CJK."""
     containing: dict[int, int]
     """How many documents contain each term that is asked for."""
 
@@ -109,11 +109,11 @@ class Whole(NamedTuple):
 
     def vectors(self, n: int) -> NDArray[np.float64]:
         """The n-th of the sums that are vectors."""
-        dims = (len(self.numbers) - PLAIN) // 4
+        dims = (len(self.numbers) - PLAIN) // 3
         return self.numbers[PLAIN + n * dims : PLAIN + (n + 1) * dims]
 
 
-PLAIN = 5
+PLAIN = 4
 """Numbers of a `Whole` that are no vectors."""
 
 Find = Callable[[str, Iterable[int]], list[Hits]]

@@ -203,9 +203,9 @@ class Corpus:
         containing = {
             term: len(np.union1d(body.rows, date.rows)) for term, body, date in zip(asked, *found, strict=True)
         }
-        plain = np.array([len(self), self._column("lengths").sum() + self._column("dated").sum(), 0, 0, 0], np.float64)
+        plain = np.array([len(self), self._column("lengths").sum() + self._column("dated").sum(), 0, 0], np.float64)
         dense = _Dense(self, dims, None) if len(self) else None
-        vectors = np.zeros((4, dims)) if dense is None else dense.summed(plain)
+        vectors = np.zeros((3, dims)) if dense is None else dense.summed(plain)
         return Whole(np.concatenate([plain, vectors.reshape(-1)]), containing)
 
     def directions(self, query: Query) -> list[Floats]:
@@ -587,20 +587,18 @@ class _Dense:
 
     def summed(self, plain: NDArray[np.float64]) -> NDArray[np.float64]:
         """The sums of `keywords.Whole` that are vectors; counts what there is of them into `plain`."""
-        total = np.zeros((4, self._corpus_dims))
+        total = np.zeros((3, self._corpus_dims))
         for vectors, places in self._parts:
             there = places >= 0
             chunks, directions = vectors.total(
                 there[vectors.of_chunk].astype(np.float32),
                 (there / np.maximum(1e-9, vectors.lengths))[vectors.of_chunk].astype(np.float32) * vectors.sizes,
             )
-            cjk = there & self._cjk[np.maximum(0, places)]
-            share = 1 / np.bincount(vectors.of_chunk, minlength=len(places))
-            middles = vectors.total(
-                *(((kind * share)[vectors.of_chunk]).astype(np.float32) for kind in (there & ~cjk, cjk))
-            )
-            total += np.stack([chunks, directions, *middles])
-            plain[2:5] += [there[vectors.of_chunk].sum(), (there & ~cjk).sum(), cjk.sum()]
+            latin = there & ~self._cjk[np.maximum(0, places)]
+            share = latin / np.bincount(vectors.of_chunk, minlength=len(places))
+            (middles,) = vectors.total(share[vectors.of_chunk].astype(np.float32))
+            total += np.stack([chunks, directions, middles])
+            plain[2:4] += [there[vectors.of_chunk].sum(), latin.sum()]
         return total
 
     def meaning(self, cosine: Floats, query: Query) -> Floats:
