@@ -183,8 +183,11 @@ def _talk(graph: Any, durability: str) -> None:
 
 
 def _work(store: MemoryStore, rules: Rules) -> None:
-    """A worker until nothing waits; what a killed one held is claimed again when its lease is over."""
-    while store.jobs.of(ANA, status="waiting") or store.jobs.of(ANA, status="running"):
+    """A worker until nothing waits or runs; what a killed one held is claimed again when its lease is over.
+
+    Both are asked in one look: between two, a lease may end, and what ran would be counted as neither.
+    """
+    while any(job.status in ("waiting", "running") for job in store.jobs.of(ANA)):
         Worker(store, job_handlers(store, rules), lease=LEASE).drain()
         time.sleep(LEASE / 5)
 
