@@ -29,7 +29,7 @@ from pydantic import BaseModel
 
 from everthread.errors import Conflict, UsageError
 from everthread.graphs.soundness import asks_to_cite, check, keeps_threads
-from everthread.nodes.reason.streams import UnmarkedStream
+from everthread.nodes.reason.streams import UnmarkedStream, unmarked_events
 from everthread.stores.aside import aside
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, MemoryContext, memory_context
@@ -103,7 +103,7 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             try:
                 with contextlib.closing(parts):  # before the thread is given back, as below
                     for part in parts:
-                        yield shown.of(part) if shown else part
+                        yield from shown.of(part) if shown else (part,)
                 yield from shown.end() if shown else ()
             except Conflict as error:
                 if named := entry.overtaken(error, input):
@@ -128,13 +128,21 @@ class GatedGraph(CompiledStateGraph[Any, Any, Any, Any]):
             try:
                 async with closing(super().astream(input, config, **options)) as parts:
                     async for part in parts:
-                        yield shown.of(part) if shown else part
+                        for each in shown.of(part) if shown else (part,):
+                            yield each
                 for part in shown.end() if shown else ():
                     yield part
             except Conflict as error:
                 if named := await aside(entry.overtaken, error, input):
                     raise named from error
                 raise
+
+    def astream_events(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+        """As LangGraph's, which runs `astream`; what a chat model replies comes without markers in each version."""
+        events = super().astream_events(input, config, **options)
+        if options.get("version") == "v3" or not self.cites:
+            return events
+        return unmarked_events(cast(AsyncGenerator[Any, None], events))
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
         """As LangGraph's, holding the thread. (`update_state` comes through here.) An update has no context, so only a

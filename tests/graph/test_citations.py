@@ -18,7 +18,7 @@ from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
 from everthread.nodes import Retrieve, memory_block, note_answer, runtime_for
 from everthread.nodes.block import CITING
 from everthread.nodes.reason.citing import Cited, unmarked
-from everthread.nodes.reason.streams import UnmarkedStream
+from everthread.nodes.reason.streams import UnmarkedStream, unmarked_events
 from everthread.stores import MemoryStore, open_checkpointer, open_store
 from everthread.stores.record import new_id
 
@@ -295,6 +295,77 @@ def test_who_asks_for_no_markers_sees_what_the_model_says(home: Home, ana: Ident
     assert "".join(spoken(parts, lambda part: part)) == "Tea [m1]."
 
 
+SAID = "Tea [m1], I think 【m2】; `row[m1]` **茶**[m2: not applicable]。[m"
+SEEN = "Tea, I think; `row[m1]` **茶**。[m"
+
+
+@pytest.mark.filterwarnings("ignore:astream_events version='v1' is deprecated")
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@KINDS
+async def test_events_of_the_model_are_without_markers(home: Home, ana: Identity, kind: str, version: Any) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of(kind, home, Streaming(replies=[SAID]))
+    events = [event async for event in agent.astream_events(ask(), at("a"), context=ana, version=version)]
+    tokens = [str(e["data"]["chunk"].text) for e in events if e["event"] == "on_chat_model_stream"]
+    assert "".join(tokens) == SEEN == agent.get_state(at("a")).values["messages"][-1].text
+    assert len([token for token in tokens if token]) > 5
+    said = [str(e["data"].get("output")) for e in events if e["event"] != "on_chat_model_start"]
+    assert SEEN in str(said) and SAID not in str(said)
+    (ended,) = [event["data"]["output"] for event in events if event["event"] == "on_chat_model_end"]
+    assert (ended.text if version == "v2" else ended["generations"][0][0]["text"]) == SEEN
+    assert sum(used(store, ana).values()) == 2
+
+
+async def test_what_a_reply_ends_with_comes_before_its_end_whether_or_not_its_last_piece_says_so() -> None:
+    async def events() -> Any:
+        for text in ("Tea [", "m1] [m"):
+            yield {"event": "on_chat_model_stream", "data": {"chunk": AIMessageChunk(content=text, id="a")}}
+        yield {"event": "on_chat_model_end", "data": {"output": AIMessage("Tea [m1] [m", id="a")}}
+
+    seen = [event async for event in unmarked_events(events())]
+    assert [str(event["data"].get("chunk", event["data"].get("output")).text) for event in seen] == [
+        "Tea",
+        "",
+        " [m",
+        "Tea [m",
+    ]
+
+
+async def test_who_leaves_the_events_of_a_run_gives_its_thread_back(home: Home, ana: Identity) -> None:
+    store, saver = home
+    known(store, ana)
+    agent = agent_of("graph", home, Streaming(replies=[SAID]))
+    events = agent.astream_events(ask(), at("a"), context=ana)
+    async for event in events:
+        if event["event"] == "on_chat_model_stream":
+            break
+    await events.aclose()
+    async with saver.aturn("a", 0.0):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:The v3 streaming protocol on Pregel is experimental")
+@KINDS
+def test_messages_of_version_3_are_without_markers(home: Home, ana: Identity, kind: str) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of(kind, home, Streaming(replies=[SAID]))
+    (message,) = agent.stream_events(ask(), at("a"), context=ana, version="v3").messages
+    tokens = [str(token) for token in message.text]
+    assert ("".join(tokens), message.output.text) == (SEEN, SEEN)
+    assert len(tokens) > 5
+
+
+@pytest.mark.filterwarnings("ignore:The v3 streaming protocol on Pregel is experimental")
+async def test_the_same_holds_for_version_3_under_asyncio(home: Home, ana: Identity) -> None:
+    store, _ = home
+    known(store, ana)
+    agent = agent_of("graph", home, Streaming(replies=[SAID]))
+    run = await agent.astream_events(ask(), at("a"), context=ana, version="v3")
+    assert [str((await message.output).text) async for message in run.messages] == [SEEN]
+
+
 def test_blocks_and_replies_that_come_between_each_other_are_told_apart() -> None:
     def piece(id: str, text: str, index: int, **more: Any) -> Any:
         return AIMessageChunk(content=[{"type": "text", "text": text, "index": index}], id=id, **more), {"n": id}
@@ -309,7 +380,7 @@ def test_blocks_and_replies_that_come_between_each_other_are_told_apart() -> Non
         piece("a", "`", 1),
         (AIMessageChunk(content="", id="a", chunk_position="last"), {"n": "a"}),
     ]
-    seen = [stream.of(part) for part in parts]
+    seen = [each for part in parts for each in stream.of(part)]
     rest = list(stream.end())
     texts = [(metadata["n"], str(message.text)) for message, metadata in (*seen, *rest)]
     assert "".join(text for id, text in texts if id == "b") == "Red"
