@@ -32,8 +32,9 @@ from langchain_core.messages import AIMessage
 from everthread import Evidence, Identity
 from everthread.nodes.extract import Candidate, Extractor, ModelExtractor, RuleExtractor
 from everthread.nodes.extract.candidate import Window
+from everthread.nodes.extract.ground import Ground
 from everthread.nodes.extract.model import Proposals
-from everthread.nodes.extract.validate import Draft, Ground, Reminder, validate
+from everthread.nodes.extract.validate import Draft, Reminder, validate
 from everthread.nodes.node import drive
 
 FIXTURES = Path(__file__).parents[1] / "tests" / "fixtures"

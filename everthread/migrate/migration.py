@@ -15,9 +15,11 @@ from everthread.migrate.items import Item, Layout, Skipped
 from everthread.migrate.mapping import Map, scope_of, text_of
 from everthread.migrate.report import MigrationReport, RefusedCount
 from everthread.nodes.extract.candidate import Candidate
+from everthread.nodes.extract.doubts import quoted
+from everthread.nodes.extract.ground import Ground
 from everthread.nodes.extract.pipeline import Work, resolve_all
 from everthread.nodes.extract.sameness import fingerprint
-from everthread.nodes.extract.validate import Draft, Ground, Refusal, quoted, validate
+from everthread.nodes.extract.validate import Draft, Refusal, validate
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity, Scope, owners_of
 from everthread.stores.record import Authority, Change, Evidence, Provenance, Record, new_id, now_utc

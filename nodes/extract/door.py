@@ -12,8 +12,9 @@ from hashlib import sha256
 
 from everthread.errors import UsageError
 from everthread.nodes.extract.candidate import Candidate
+from everthread.nodes.extract.ground import Ground
 from everthread.nodes.extract.pipeline import Work, resolve_all
-from everthread.nodes.extract.validate import Draft, Ground, Refusal, validate
+from everthread.nodes.extract.validate import Draft, Refusal, validate
 from everthread.stores.contract import MemoryStore
 from everthread.stores.identity import Identity
 from everthread.stores.record import Authority, Change, Evidence, Receipt, Record, new_id, now_utc

@@ -19,10 +19,11 @@ from everthread.errors import Conflict, UsageError
 from everthread.nodes.eviction import whole
 from everthread.nodes.extract import wording
 from everthread.nodes.extract.candidate import Candidate, Extractor, Look, Window
+from everthread.nodes.extract.ground import Ground, is_injected, unfinished
 from everthread.nodes.extract.resolve import EXPLICIT_SAVE, resolve, settled
 from everthread.nodes.extract.rules import RuleExtractor
 from everthread.nodes.extract.sequence import Positions, learnt_before, overtaking, said_later
-from everthread.nodes.extract.validate import Draft, Ground, Refusal, Reminder, is_injected, unfinished, validate
+from everthread.nodes.extract.validate import Draft, Refusal, Reminder, validate
 from everthread.nodes.node import Ask, announce, context_of, drive, store_of, thread_of
 from everthread.nodes.state import is_marked, mark_of
 from everthread.stores.access import grants

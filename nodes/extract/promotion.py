@@ -22,11 +22,12 @@ from typing import Any, Literal, NamedTuple
 
 from everthread.errors import AccessDenied, UsageError
 from everthread.nodes.extract.candidate import Candidate
+from everthread.nodes.extract.ground import Ground
 from everthread.nodes.extract.resolve import NARROWEST_FIRST, resolve
 from everthread.nodes.extract.review import checked_reason, is_policy
 from everthread.nodes.extract.sameness import fingerprint
 from everthread.nodes.extract.sensitive import class_of
-from everthread.nodes.extract.validate import Draft, Ground, Refusal, validate
+from everthread.nodes.extract.validate import Draft, Refusal, validate
 from everthread.stores.contract import READABLE, MemoryStore
 from everthread.stores.identity import Identity, Owner, Scope
 from everthread.stores.record import (

@@ -25,10 +25,11 @@ from pydantic import ValidationError, model_validator
 
 from everthread.errors import AccessDenied, UsageError
 from everthread.nodes.extract.candidate import Candidate
+from everthread.nodes.extract.ground import Ground
 from everthread.nodes.extract.grounding import adds_nothing
 from everthread.nodes.extract.resolve import in_its_place
 from everthread.nodes.extract.sensitive import has_personal_number, has_secret
-from everthread.nodes.extract.validate import Draft, Ground, Refusal, validate
+from everthread.nodes.extract.validate import Draft, Refusal, validate
 from everthread.stores.contract import READABLE, MemoryStore
 from everthread.stores.identity import Frozen, Identity, complaint
 from everthread.stores.record import Authority, Change, Evidence, Provenance, Receipt, Record, Relation, now_utc

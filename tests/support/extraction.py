@@ -8,8 +8,9 @@ from typing import Any
 
 from everthread import Evidence, Identity
 from everthread.nodes.extract.candidate import Candidate, Window
+from everthread.nodes.extract.ground import Ground
 from everthread.nodes.extract.rules import RuleExtractor
-from everthread.nodes.extract.validate import Draft, Ground, Refusal, Reminder, validate
+from everthread.nodes.extract.validate import Draft, Refusal, Reminder, validate
 from everthread.nodes.node import drive
 from everthread.stores.record import Record
 

@@ -11,16 +11,10 @@ from support.extraction import AT, lines
 
 from everthread import Identity
 from everthread.nodes.extract.candidate import Candidate
-from everthread.nodes.extract.validate import (
-    REVIEW,
-    RULES,
-    Draft,
-    Ground,
-    Refusal,
-    Reminder,
-    validate,
-    write_permission,
-)
+from everthread.nodes.extract.doubts import REVIEW
+from everthread.nodes.extract.ground import Ground
+from everthread.nodes.extract.refusals import RULES
+from everthread.nodes.extract.validate import Draft, Refusal, Reminder, validate, write_permission
 from everthread.stores.identity import Scope
 from everthread.stores.record import Authority, Evidence, Provenance, Record
 

@@ -10,8 +10,10 @@ from support.extraction import AT, ground, judge, lines
 
 from everthread import Identity, Scope
 from everthread.nodes.extract.candidate import Candidate
+from everthread.nodes.extract.ground import Ground, forbidden, unfinished
+from everthread.nodes.extract.refusals import RULES
 from everthread.nodes.extract.sensitive import has_personal_number, has_secret
-from everthread.nodes.extract.validate import RULES, Draft, Ground, Refusal, Reminder, forbidden, unfinished, validate
+from everthread.nodes.extract.validate import Draft, Refusal, Reminder, validate
 from everthread.stores.record import Authority
 
 
