@@ -11,19 +11,24 @@ inside the query, and what an identity may not read does not exist for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from langgraph.store.base import BaseStore
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime
 
+from everthread.stores.artifacts import Artifact, Artifacts
 from everthread.stores.aside import aside
-from everthread.stores.identity import Frozen, Identity, Label, Memory, Scope
+from everthread.stores.audit import AuditEntry, Noted, ToolCall, Touch, Used
+from everthread.stores.identity import Frozen, Identity, Memory, Scope
+from everthread.stores.inbox import Inbox
 from everthread.stores.jobs import Handlers, Job, JobInfo, Jobs, JobStatus
-from everthread.stores.record import Change, ErasureReceipt, Evidence, Recall, Receipt, Record, Selection, Status
+from everthread.stores.record import Change, ErasureReceipt, Recall, Receipt, Record, Selection, Status
+from everthread.stores.tasks import Task, Tasks, TaskStatus
+from everthread.stores.transcripts import ThreadInfo, Transcripts
 
 if TYPE_CHECKING:
     from everthread.stores.bound import Remember
@@ -58,247 +63,6 @@ READABLE: tuple[Status, ...] = ("active", "contested")
 """The statuses that recall and `current` see."""
 
 
-ArtifactKind = Literal["summary", "coverage", "task_state", "instructions", "tool_result", "original", "answered"]
-"""What a kept text is. `coverage` says which messages a summary stands for, `answered` that a sub-agent was given a
-person's answer, and not which."""
-
-
-class Artifact(Frozen):
-    """A text kept by the hash of its content: a summary, an instruction baseline, an evicted tool result."""
-
-    id: str
-    """`sha256:...` of the text: the same text has the same id."""
-    kind: ArtifactKind
-    """What it is."""
-    text: str
-    """The text, whole."""
-    thread_id: str | None
-    """The thread it was made in."""
-    created_at: AwareDatetime
-    """When it was first put."""
-
-
-class Artifacts(Protocol):
-    """Texts by content hash, so that checkpoints hold ids instead of texts."""
-
-    def put(
-        self,
-        identity: Identity,
-        kind: ArtifactKind,
-        text: str,
-        *,
-        thread_id: str | None = None,
-    ) -> str:
-        """Keep `text` and return its id; the same text again returns the same id and writes nothing."""
-
-    def get(self, identity: Identity, artifact_id: str) -> Artifact | None:
-        """The artifact, or None when it does not exist (for this tenant and user)."""
-
-    def of_thread(
-        self, identity: Identity, thread_id: str, *, kinds: Sequence[ArtifactKind] | None = None
-    ) -> list[Artifact]:
-        """What was put in a thread, of these kinds or of any, the oldest first; AccessDenied if the thread is another
-        user's."""
-
-    def erase(self, identity: Identity, artifact_ids: Sequence[str]) -> int:
-        """Erase these artifacts of this user, in whatever threads they were put; returns how many are gone."""
-
-
-class ThreadInfo(Frozen):
-    """One thread, as `everthread threads` lists it."""
-
-    thread_id: str
-    """Its id."""
-    name: str | None
-    """The name it was given, when it has one."""
-    messages: int
-    """How many messages the transcript holds."""
-    first_at: AwareDatetime | None
-    """Time of the oldest message."""
-    last_at: AwareDatetime | None
-    """Time of the newest message."""
-    memory: Literal["on", "read", "off"] = "on"
-    """Whether this thread reads and writes memory (R288)."""
-    memory_because: str | None = None
-    """Why, when it was not the user's own choice."""
-
-
-class Transcripts(Protocol):
-    """Everything said, as it was said: the raw evidence across threads. Append only, idempotent by message id.
-
-    A thread that nobody has used yet reads as empty. One of another user is refused, in the same words whichever user
-    or tenant that is.
-    """
-
-    def bind(self, identity: Identity, thread_id: str, *, name: str | None = None) -> None:
-        """Make the thread this identity's at first use; AccessDenied if it is another user's (R23)."""
-
-    def append(self, identity: Identity, evidence: Sequence[Evidence]) -> int:
-        """Add what is new and return how many were; binds the threads. All or nothing. AccessDenied where memory is not
-        `on` for the user or the thread: no transcript is kept then."""
-
-    def read(
-        self,
-        identity: Identity,
-        thread_id: str,
-        *,
-        ids: Collection[str] | None = None,
-        after: str | None = None,
-        limit: int | None = None,
-    ) -> list[Evidence]:
-        """The thread's messages in order, `after` a message id, or those of these `ids` alone, however long the thread
-        is; AccessDenied if the thread is another user's."""
-
-    def threads(self, identity: Identity) -> list[ThreadInfo]:
-        """This user's threads, the most recent first."""
-
-    def set_memory(
-        self, identity: Identity, thread_id: str, memory: Literal["on", "read", "off"], *, because: str | None = None
-    ) -> None:
-        """Choose whether this thread reads and writes memory, only reads it, or neither (R288); binds the thread.
-        `because` says why, without a word of what was said, when it is not the user who chooses."""
-
-    def memory_of(self, identity: Identity, thread_id: str) -> Literal["on", "read", "off"]:
-        """What was chosen for this thread; `on` when nothing was."""
-
-    def erase(self, identity: Identity, thread_id: str, *, reason: str) -> int:
-        """Erase the thread's transcript and its index, and its artifacts, tasks and waiting inputs; returns how many
-        messages are gone. The thread stays bound to its user, and what was erased is not appended again."""
-
-    def erase_thread(self, identity: Identity, thread_id: str, *, reason: str) -> dict[str, int]:
-        """The same, and how many of each kind are gone: evidence, index, artifacts, tasks, inbox. The threads of its
-        sub-agents, and of theirs, go with it."""
-
-    def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
-        """Erase these messages and their index rows; returns how many are gone. They are not appended again."""
-
-
-TaskStatus = Literal["scheduled", "running", "completed", "failed", "cancelled"]
-
-
-class Task(Frozen):
-    """Something to do or to be reminded of, with explicit states (R8, R316). Found by key, never by similarity."""
-
-    id: str
-    """The task's id."""
-    text: str
-    """What is to be done."""
-    thread_id: str | None
-    """Where its notice goes; None means the user's next turn in any thread."""
-    due_at: AwareDatetime | None
-    """When it is due, with the offset it was given with; None for what has no time."""
-    status: TaskStatus
-    """Where it is: scheduled -> running -> completed | failed, or cancelled. Nothing leaves the last three."""
-    result: str | None = None
-    """What it ended with."""
-    created_at: AwareDatetime
-    """When it was made."""
-    after: tuple[str, ...] = ()
-    """Ids of the tasks that must be completed before it can start."""
-    blocked_by: tuple[str, ...] = ()
-    """Those of `after` that are not completed yet; one that failed or was cancelled holds it up until `after` is
-    changed."""
-    told_at: AwareDatetime | None = None
-    """When notice of it was given; None before that, and again once it is rescheduled or has a result."""
-    said_in: str | None = None
-    """The thread in which the user asked for it; it is erased with that thread."""
-    message_ids: tuple[str, ...] = ()
-    """The messages in which the user asked for it; it is erased with any of them."""
-
-
-class Tasks(Protocol):
-    """The task repository: states change only by the transitions named at `Task.status`.
-
-    Each method that takes a task's id raises UsageError when this user has no such task.
-    """
-
-    def create(
-        self,
-        identity: Identity,
-        text: str,
-        *,
-        thread_id: str | None = None,
-        due_at: datetime | None = None,
-        after: Sequence[str] = (),
-        key: str | None = None,
-        said_in: str | None = None,
-        message_ids: Sequence[str] = (),
-    ) -> Task:
-        """A new task, scheduled; the same key (of this user) returns the task that exists, as it is now.
-
-        Raises UsageError when there is no text, `due_at` has no time zone, or one of `after` is no task of this
-        user's; AccessDenied when the thread is another user's.
-        """
-
-    def start(self, identity: Identity, task_id: str) -> Task:
-        """Work on it has begun. Conflict if it is not scheduled, or waits for others."""
-
-    def finish(self, identity: Identity, task_id: str, result: str | None = None, *, failed: bool = False) -> Task:
-        """Record how it ended. A notice follows when there is a result to tell, and none without. Conflict if it has
-        ended already, or would be completed while it waits for others."""
-
-    def cancel(self, identity: Identity, task_id: str) -> Task:
-        """Give it up; no notice follows. Conflict if it has already ended."""
-
-    def reschedule(self, identity: Identity, task_id: str, due_at: datetime | None) -> Task:
-        """Make it due at another time, at which it rings (again); None: at none. Conflict if it has ended, UsageError
-        when the time has no zone."""
-
-    def depend(self, identity: Identity, task_id: str, after: Sequence[str]) -> Task:
-        """Let it wait for these tasks, and for no others. Conflict if it is not scheduled; UsageError when one is no
-        task of this user's, or it would wait for itself."""
-
-    def due(self, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
-        """What notice is to be given of in this thread, what belongs to no thread included: tasks that are past due or
-        have a result to tell, oldest first. Those that another thread is giving notice of are left out."""
-
-    def claim(self, identity: Identity, thread_id: str, now: datetime) -> list[Task]:
-        """`due`, and from now on no other thread gives notice of them: for ten minutes, or for good once `confirm`
-        says that the turn is over."""
-
-    def confirm(self, identity: Identity, thread_id: str, task_ids: Sequence[str]) -> None:
-        """Say that the thread has shown these notices. They stay due in this thread alone, until it was seen to have
-        them; ids that it does not hold are passed over."""
-
-    def deliver(self, identity: Identity, task_ids: Sequence[str]) -> None:
-        """Mark notice of them as given, all or none. Those that were delivered before are passed over.
-
-        Raises Conflict when one was cancelled, UsageError when one has neither ended nor a due time.
-        """
-
-    def ring(self, now: datetime, *, limit: int = 100) -> int:
-        """Write `task.due` into the feed of events for tasks of all users that are past due, each once, at most `limit`
-        of them; returns how many. A `Worker` does this."""
-
-    def of(
-        self, identity: Identity, *, thread_id: str | None = None, statuses: Sequence[TaskStatus] | None = None
-    ) -> list[Task]:
-        """This user's tasks, the newest first: all, or those of a thread (made there, or told there), or with one of
-        these statuses. UsageError for a status that there is none."""
-
-
-class Inbox(Protocol):
-    """Inputs that were admitted and are not yet part of a thread; they survive a crash (R34)."""
-
-    def admit(
-        self,
-        identity: Identity,
-        thread_id: str,
-        message_id: str,
-        text: str,
-        *,
-        delivery: Literal["queue", "steer"] = "queue",
-    ) -> bool:
-        """Keep an input; False when this message id was admitted before."""
-
-    def pending(self, identity: Identity, thread_id: str, *, steers_only: bool = False) -> list[tuple[str, str]]:
-        """(message id, text) of what waits: every steer, else the oldest queued one; with `steers_only` no queued one
-        (S19)."""
-
-    def promote(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> None:
-        """Mark inputs as part of the thread."""
-
-
 class Finding(Frozen):
     """One thing that `doctor` looked at."""
 
@@ -327,82 +91,6 @@ class Event(Frozen):
     """Whose it is."""
     at: AwareDatetime
     """When it happened."""
-
-
-class AuditEntry(Frozen):
-    """One thing that was done to memory, or with it (R285, R296). Ids, counts and names of rules; never a statement."""
-
-    seq: int
-    """Its place in its tenant's chain, from 1; pass the last one as `after` to go on."""
-    at: AwareDatetime
-    """When."""
-    user: str
-    """Who did it."""
-    action: str
-    """`write`, `erase` and `verify` (what was looked at after an erasure); `recall`, `inject` and `act` of an answer;
-    `consent`, `expire`, `export`; `read` where the store was opened with `audit_reads`."""
-    thread_id: str | None
-    """In which thread; None when it was done outside of one."""
-    detail: dict[str, Any]
-    """Plain JSON. Of another user's act it holds the ids of this user's own records alone."""
-
-
-class Used(Frozen):
-    """A record as it was recalled, or as it stood in a request."""
-
-    record_id: Label
-    """The record."""
-    revision: int
-    """Its revision then."""
-    score: float | None = None
-    """How well it answered; None when it was not searched for."""
-
-
-class ToolCall(Frozen):
-    """A call of a tool by its id and name, without its arguments."""
-
-    id: str = Field(max_length=512, pattern=r"^[!-~]*$")
-    """The call's id, as the model gave it."""
-    name: str = Field(max_length=128, pattern=r"^[!-~]+$")
-    """The tool."""
-
-
-class Noted(Frozen):
-    """One link of the chain from memory to an answer (R296)."""
-
-    action: Literal["recall", "inject", "act", "cite"]
-    """It was found, it stood in the request, the reply called tools, or the reply rests on it."""
-    records: tuple[Used, ...] = ()
-    """What was recalled, injected or cited."""
-    not_applicable: tuple[Used, ...] = ()
-    """What the reply looked at and found not to apply now (R211). That is said of this answer, not of the record."""
-    messages: tuple[tuple[Label, Label], ...] = ()
-    """(thread id, message id) of what was said elsewhere and recalled or injected."""
-    calls: tuple[ToolCall, ...] = ()
-    """The tools that the reply called."""
-
-
-class Touch(Frozen):
-    """An answer that a record was part of."""
-
-    thread_id: str | None
-    """The thread."""
-    reply_id: str | None
-    """Id of the message that the model answered with; None when a host's own node asked, and did not say."""
-    answers: str | None
-    """Id of the user's message that it answers; None when there was none."""
-    user: str
-    """Whose turn it was."""
-    at: AwareDatetime
-    """When it was answered."""
-    record_id: str
-    """The record that stood in the request: the one that was asked about, or one derived from it."""
-    revision: int
-    """Its revision then."""
-    derived: bool
-    """Whether it is one that was derived from the record, or took its place."""
-    calls: tuple[ToolCall, ...]
-    """The tools that the reply called, in order."""
 
 
 class ThreadEraser(Protocol):

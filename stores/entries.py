@@ -13,14 +13,15 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
 from everthread.errors import UsageError
+from everthread.stores.artifacts import ArtifactKind
 from everthread.stores.bound import private_root
-from everthread.stores.contract import ArtifactKind, Task
 from everthread.stores.identity import Frozen, Label, Memory, complaint
 from everthread.stores.portable import USAGE, WRITTEN, Entry
 from everthread.stores.record import Evidence, Receipt, Record
 from everthread.stores.tables.artifacts import artifact_id
 from everthread.stores.tables.times import micros
 from everthread.stores.tables.values import as_blob, offset_of
+from everthread.stores.tasks import Task
 from everthread.stores.transfer import Row
 
 __all__ = ["Kept", "Owner", "PortableEntry", "Revision", "read_entry", "receipt_row", "record_rows"]

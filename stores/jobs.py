@@ -97,16 +97,19 @@ class Jobs(Protocol):
         due_at: datetime | None = None,
         now: datetime | None = None,
     ) -> str:
-        """Add a job and return its id; the same key adds it once. Jobs of one `lane` of a user run one at a time.
-        It is not tried before `due_at`."""
+        """Add a job and return its id. The same key (of this user) adds it once, for good: the id of the job that
+        exists, waiting, done, failed or cancelled, comes back. Jobs of one `lane` (of this user) run one at a time. It
+        is not tried before `due_at`. UsageError when the payload is not plain JSON."""
 
     def claim(
         self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0, now: datetime | None = None
     ) -> Job | None:
-        """Lease the oldest job that is due, or None. A lease that ran out is claimed again with a higher token."""
+        """Lease the oldest job that is due (of these kinds) for so many seconds, or None. A lease that ran out is
+        claimed again with a higher token; at its sixth claim the job is given up instead. UsageError for a lease of
+        more than a day: `heartbeat` prolongs one."""
 
     def waiting(self, kinds: Sequence[str] | None = None) -> int:
-        """How many jobs could be claimed now."""
+        """How many jobs (of these kinds) could be claimed now."""
 
     def kinds(self) -> dict[str, int]:
         """How many jobs of each kind wait, due or not, whoever's they are; for the operator of a worker."""
@@ -115,7 +118,8 @@ class Jobs(Protocol):
         """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
 
     def complete(self, job: Job) -> None:
-        """Done; Conflict if the lease was lost to another claim."""
+        """Done; Conflict if the lease was lost to another claim. One that ran out unclaimed still counts: nobody else
+        has begun."""
 
     def fail(self, job: Job, error: str, *, now: datetime | None = None) -> None:
         """Try again later with backoff; after five attempts it stays as failed, to be seen in `doctor`. Conflict if the
@@ -147,10 +151,13 @@ class Jobs(Protocol):
 
     def gate(self, identity: Identity, name: str, every: timedelta, *, key: str, now: datetime | None = None) -> bool:
         """Whether this may go through now: at most one in `every` does, of this user, in whatever process (S21). The
-        same `key` goes through again."""
+        same `key` goes through again: a run that was killed behind the gate is not held up when it is resumed. A time
+        in the future, from a clock that was wrong, holds nothing up for longer than `every`."""
 
     def failed(self) -> list[Job]:
         """Every job that was given up, the oldest first, each with its last `error`."""
 
     def drain(self, handlers: Handlers, *, limit: int = 10, now: datetime | None = None) -> int:
-        """Run up to `limit` due jobs here and now; returns how many completed. A failing one fails visibly."""
+        """Run up to `limit` due jobs of the kinds that have a handler, here and now; returns how many completed. A
+        handler that raises fails its job, which is logged and tried again later; the other jobs run. A handler that
+        takes longer than the lease of a minute should call `heartbeat`."""

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everthread.errors import StoreError
-from everthread.stores.contract import Job
 from everthread.stores.database import Connection, one
 from everthread.stores.encoding import HEAD, without_vectors
 from everthread.stores.identity import NAMESPACE_ROOT, Identity
+from everthread.stores.jobs import Job
 from everthread.stores.keywords import Whole
 from everthread.stores.postgres.connection import WIDE
 from everthread.stores.postgres.database import Database

@@ -9,9 +9,9 @@ from typing import Literal, Self
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, TTLConfig
 
-from everthread.stores.contract import Job
 from everthread.stores.embedding import Embedder
 from everthread.stores.identity import Memory
+from everthread.stores.jobs import Job
 from everthread.stores.postgres.database import Database
 from everthread.stores.postgres.nearest import EXACT_UP_TO, Nearest
 from everthread.stores.record import now_utc

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, get_args
 
 from everthread.errors import UsageError
-from everthread.stores.contract import Artifact, ArtifactKind
+from everthread.stores.artifacts import Artifact, ArtifactKind
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import now_utc
@@ -34,7 +34,8 @@ def artifact_id(text: str) -> str:
 
 
 class Artifacts:
-    """The artifacts of a store. A user sees those that were put for that user, and no others."""
+    """The artifacts of a store. A user sees those that were put for that user, and no others. Each method does what
+    `stores/artifacts.py` promises."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -47,11 +48,6 @@ class Artifacts:
         *,
         thread_id: str | None = None,
     ) -> str:
-        """Keep `text` and return its id; the same text again returns the same id and writes nothing.
-
-        With a `thread_id` it goes when that thread is erased, unless it was put in another one, or in none, as well.
-        AccessDenied if the thread is another user's, UsageError for another kind.
-        """
         if kind not in KINDS:
             raise UsageError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
         key = (identity.tenant, identity.user, artifact_id(text))
@@ -74,8 +70,6 @@ class Artifacts:
         return key[2]
 
     def get(self, identity: Identity, artifact_id: str) -> Artifact | None:
-        """The artifact, or None when it does not exist for this tenant and user. `thread_id` is the first thread that
-        it was put in and that still stands."""
         with self._database.read(identity.tenant) as connection:
             row = connection.execute(f"{FIND} AND id = ?3", (identity.tenant, identity.user, artifact_id)).fetchone()
         return None if row is None else _artifact(row)
@@ -83,8 +77,6 @@ class Artifacts:
     def of_thread(
         self, identity: Identity, thread_id: str, *, kinds: Sequence[ArtifactKind] | None = None
     ) -> list[Artifact]:
-        """What was put in a thread, of these kinds or of any, the oldest first; AccessDenied if the thread is another
-        user's."""
         with self._database.read(identity.tenant) as connection:
             owns_thread(connection, identity, thread_id)
             rows = connection.execute(
@@ -96,7 +88,6 @@ class Artifacts:
         return [_artifact(row) for row in rows]
 
     def erase(self, identity: Identity, artifact_ids: Sequence[str]) -> int:
-        """Erase these artifacts of this user, in whatever threads they were put; returns how many are gone."""
         with self._database.write(identity.tenant) as connection:
             connection.execute(
                 "DELETE FROM artifacts WHERE tenant = ? AND user = ? AND id IN (SELECT value FROM json_each(?))",

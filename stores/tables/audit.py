@@ -12,7 +12,8 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from everthread.errors import UsageError
-from everthread.stores.contract import AuditEntry, Finding, Noted, ToolCall, Touch
+from everthread.stores.audit import AuditEntry, Noted, ToolCall, Touch
+from everthread.stores.contract import Finding
 from everthread.stores.database import Connection, Database, Rows
 from everthread.stores.identity import Identity
 from everthread.stores.tables.rows import Rows as RecordRows

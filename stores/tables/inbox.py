@@ -18,7 +18,8 @@ WAITING = "SELECT message_id, delivery, text FROM inbox WHERE thread_id = ? AND 
 
 
 class Inbox:
-    """The inputs of a store's threads. An input is on disk when `admit` returns."""
+    """The inputs of a store's threads. An input is on disk when `admit` returns. Each method does what
+    `stores/inbox.py` promises."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -32,10 +33,6 @@ class Inbox:
         *,
         delivery: Literal["queue", "steer"] = "queue",
     ) -> bool:
-        """Keep an input; False when this message id was admitted before, promoted or not. Binds the thread.
-
-        AccessDenied if the thread is another user's, UsageError for another delivery.
-        """
         if delivery not in ("queue", "steer"):
             raise UsageError(f'delivery must be "queue" or "steer", not {delivery!r}')
         with self._database.write(identity.tenant) as connection:
@@ -47,8 +44,6 @@ class Inbox:
             return connection.changes() == 1
 
     def pending(self, identity: Identity, thread_id: str, *, steers_only: bool = False) -> list[tuple[str, str]]:
-        """(message id, text) of what waits: every steer in the order of admission, else the oldest queued one alone
-        (or nothing, with `steers_only`). AccessDenied if the thread is another user's."""
         with self._database.read(identity.tenant) as connection:
             if not owns_thread(connection, identity, thread_id):
                 return []
@@ -57,10 +52,6 @@ class Inbox:
         return [(message_id, as_text(text)) for message_id, _, text in steers or waiting[: 0 if steers_only else 1]]
 
     def promote(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> None:
-        """Mark inputs as part of the thread; their text is dropped here.
-
-        Ids that do not wait are passed over, so that a node may run again. AccessDenied if the thread is another's.
-        """
         with self._database.write(identity.tenant) as connection:
             if owns_thread(connection, identity, thread_id):
                 connection.execute(

@@ -96,13 +96,14 @@ RETURNING passed_by
 
 
 class Jobs:
-    """The jobs of a store, for every tenant: a worker is trusted, and acts for the job's own tenant and user.
+    """The jobs of a store, for every tenant: a worker is trusted, and acts for the job's own tenant and user. Each
+    method does what `stores/jobs.py` promises.
 
     A claim is a lease. A worker that dies loses it when it runs out; whoever claims next has a higher token, and what
     the old holder then reports is a Conflict. Every attempt counts, also one whose worker died.
 
-    Where a database can have several writers, workers claim beside each other and beside everything that is written:
-    a job that another is just claiming is passed over. What is read of a lane is decided under a lock of the lane.
+    Where a database can have several writers, workers claim beside each other and beside everything that is written: a
+    job that another is just claiming is passed over. What is read of a lane is decided under a lock of the lane.
     """
 
     def __init__(self, database: Database) -> None:
@@ -119,18 +120,12 @@ class Jobs:
         due_at: datetime | None = None,
         now: datetime | None = None,
     ) -> str:
-        """Add a job and return its id. The same key (of this user) adds it once, for good: the id of the job that
-        exists, waiting, done, failed or cancelled, comes back. Jobs of one `lane` (of this user) run one at a time.
-        It is not tried before `due_at`. UsageError when the payload is not plain JSON."""
         with self._database.write(identity.tenant) as connection:
             return enqueue_job(connection, identity, kind, payload, key=key, lane=lane, due_at=due_at, now=now)
 
     def claim(
         self, kinds: Sequence[str] | None = None, *, seconds: float = 60.0, now: datetime | None = None
     ) -> Job | None:
-        """Lease the oldest job that is due (of these kinds) for so many seconds, or None. A lease that ran out is
-        claimed again with a higher token; at its sixth claim the job is given up instead. UsageError for a lease of
-        more than a day: `heartbeat` prolongs one."""
         if seconds > LONGEST.total_seconds():
             raise UsageError(f"a lease lasts a day at most, not {seconds:.0f} seconds; heartbeat prolongs it")
         time = now or now_utc()
@@ -146,18 +141,15 @@ class Jobs:
         return None if row is None else _job(row)
 
     def waiting(self, kinds: Sequence[str] | None = None, *, now: datetime | None = None) -> int:
-        """How many jobs (of these kinds) could be claimed now. Takes no write lock."""
         chosen = (micros(now or now_utc()), None if kinds is None else json.dumps(list(kinds)))
         with self._database.read() as connection:
             return int(one(connection, f"SELECT count(*) FROM jobs WHERE {DUE}", *chosen))
 
     def kinds(self) -> dict[str, int]:
-        """How many jobs of each kind wait, due or not, whoever's they are."""
         with self._database.read() as connection:
             return dict(connection.execute("SELECT kind, count(*) FROM jobs WHERE status = 'ready' GROUP BY kind"))
 
     def heartbeat(self, job: Job, *, seconds: float = 60.0, now: datetime | None = None) -> None:
-        """Prolong the lease; Conflict if it was lost or ran out. Never revives one."""
         time = now or now_utc()
         self._report(
             job,
@@ -167,15 +159,12 @@ class Jobs:
         )
 
     def complete(self, job: Job) -> None:
-        """Done; Conflict if the lease was lost to another claim. One that ran out unclaimed still counts: nobody else
-        has begun."""
         with self._database.beside() as connection:
             self._report(job, DONE)
             # only a key has to be remembered
             connection.execute("DELETE FROM jobs WHERE id = ? AND key IS NULL", (job.id,))
 
     def fail(self, job: Job, error: str, *, now: datetime | None = None) -> None:
-        """Try again after `BACKOFF`; after five attempts it stays as failed. Conflict if the lease was lost."""
         given_up = job.attempts >= ATTEMPTS
         wait = timedelta() if given_up else BACKOFF[job.attempts - 1]
         self._report(
@@ -187,8 +176,6 @@ class Jobs:
         )
 
     def release(self, job: Job) -> None:
-        """Let the lease go, so that another worker may begin at once; the attempt does not count. Conflict if the lease
-        was lost."""
         self._report(
             job,
             "status = 'ready', due_at = 0, attempts = attempts - 1 WHERE id = ?1 AND token = ?2 AND status = 'leased'",
@@ -203,8 +190,6 @@ class Jobs:
         limit: int = 1000,
         now: datetime | None = None,
     ) -> list[JobInfo]:
-        """The jobs of this user (the role `admin`: of the tenant), the oldest first, and at most `limit`; of one status
-        if given. Done ones are there when they had a key."""
         values = {**_viewer(identity), "status": status, "id": job_id, "limit": limit, "now": micros(now or now_utc())}
         whose, stored = VISIBLE if values["admin"] else OWN, STORED_AS[status] if status else "true"
         query = f"{LISTED} AND {whose} AND {stored} ORDER BY seq LIMIT :limit"
@@ -212,22 +197,14 @@ class Jobs:
             return [_info(row) for row in connection.execute(query, values).fetchall()]
 
     def retry(self, identity: Identity, job_id: str, *, now: datetime | None = None) -> None:
-        """Let a failed, cancelled or waiting job begin at once, with all its attempts before it. UsageError if this
-        identity has no such job, Conflict if it runs or is done."""
         self._decide(
             identity, job_id, "status = 'ready', attempts = 0, due_at = 0", "('waiting', 'failed', 'cancelled')", now
         )
 
     def cancel(self, identity: Identity, job_id: str, *, now: datetime | None = None) -> None:
-        """Call a waiting or failed job off. It keeps its key, so that the same is not added again. UsageError if this
-        identity has no such job, Conflict if it runs or has ended."""
         self._decide(identity, job_id, "status = 'cancelled'", "('waiting', 'failed')", now)
 
     def gate(self, identity: Identity, name: str, every: timedelta, *, key: str, now: datetime | None = None) -> bool:
-        """Whether this may go through now: at most one in `every` does, of this user, in whatever process (S21). The
-        same `key` goes through again: a run that was killed behind the gate is not held up when it is resumed.
-
-        A time in the future, from a clock that was wrong, holds nothing up for longer than `every`."""
         if every <= timedelta():
             return True
         values = {
@@ -245,17 +222,11 @@ class Jobs:
             return bool(one(connection, passed, identity.tenant, identity.user, name) == key)
 
     def failed(self) -> list[Job]:
-        """Every job that was given up, the oldest first, each with its last `error`."""
         with self._database.read() as connection:
             rows = connection.execute(f"SELECT {COLUMNS} FROM jobs WHERE status = 'failed' ORDER BY seq").fetchall()
         return [_job(row) for row in rows]
 
     def drain(self, handlers: Handlers, *, limit: int = 10, now: datetime | None = None) -> int:
-        """Run up to `limit` due jobs of the kinds that have a handler; returns how many completed.
-
-        A handler that raises fails its job, which is logged and tried again later; the other jobs run. A handler that
-        takes longer than the lease of a minute should call `heartbeat`.
-        """
         completed = 0
         for _ in range(limit):
             job = self.claim(list(handlers), now=now)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from everthread.errors import StoreError
-from everthread.stores.contract import Job
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import NAMESPACE_ROOT, Identity
+from everthread.stores.jobs import Job
 from everthread.stores.scoring import Document
 from everthread.stores.tables.indexing import Indexer, Prepared, order_vectors, words_of
 from everthread.stores.tables.rows import OF_THESE, histories, texts_of

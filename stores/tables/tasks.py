@@ -10,7 +10,6 @@ from operator import itemgetter
 from typing import Any
 
 from everthread.errors import Conflict, UsageError
-from everthread.stores.contract import Task, TaskStatus
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.identity import Identity, aware
 from everthread.stores.record import new_id, now_utc
@@ -18,6 +17,7 @@ from everthread.stores.tables import outbox
 from everthread.stores.tables.threads import bind_thread
 from everthread.stores.tables.times import micros, moment
 from everthread.stores.tables.values import as_blob, as_text, offset_of, zoned
+from everthread.stores.tasks import Task, TaskStatus
 
 __all__ = ["TRANSITIONS", "Tasks", "erase_tasks_of", "erase_tasks_said"]
 
@@ -88,7 +88,8 @@ SELECT 1 FROM before WHERE id = ?
 
 
 class Tasks:
-    """The task repository of a store. A user sees that user's tasks, and no others."""
+    """The task repository of a store. A user sees that user's tasks, and no others. Each method does what
+    `stores/tasks.py` promises."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -105,7 +106,6 @@ class Tasks:
         said_in: str | None = None,
         message_ids: Sequence[str] = (),
     ) -> Task:
-        """See `contract.Tasks.create`."""
         if not text.strip():
             raise UsageError("a task needs a text that says what is to be done")
         owner = (identity.tenant, identity.user)
@@ -128,19 +128,15 @@ class Tasks:
             return _existing(connection, identity, id)
 
     def start(self, identity: Identity, task_id: str) -> Task:
-        """See `contract.Tasks.start`."""
         return self._move(identity, task_id, "running")
 
     def finish(self, identity: Identity, task_id: str, result: str | None = None, *, failed: bool = False) -> Task:
-        """See `contract.Tasks.finish`."""
         return self._move(identity, task_id, "failed" if failed else "completed", result)
 
     def cancel(self, identity: Identity, task_id: str) -> Task:
-        """See `contract.Tasks.cancel`."""
         return self._move(identity, task_id, "cancelled")
 
     def reschedule(self, identity: Identity, task_id: str, due_at: datetime | None) -> Task:
-        """See `contract.Tasks.reschedule`."""
         due = _due(due_at)
         with self._database.write(identity.tenant) as connection:
             _still_open(_existing(connection, identity, task_id), "be rescheduled")
@@ -148,7 +144,6 @@ class Tasks:
             return _existing(connection, identity, task_id)
 
     def depend(self, identity: Identity, task_id: str, after: Sequence[str]) -> Task:
-        """See `contract.Tasks.depend`."""
         with self._database.write(identity.tenant) as connection:
             task = _existing(connection, identity, task_id)
             if task.status != "scheduled":
@@ -160,12 +155,10 @@ class Tasks:
             return _existing(connection, identity, task_id)
 
     def due(self, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
-        """See `contract.Tasks.due`."""
         with self._database.read(identity.tenant) as connection:
             return _due_in(connection, identity, thread_id, now)
 
     def claim(self, identity: Identity, thread_id: str, now: datetime) -> list[Task]:
-        """See `contract.Tasks.claim`."""
         if not self.due(identity, thread_id, now):  # a quiet turn writes nothing
             return []
         with self._database.write(identity.tenant) as connection:
@@ -176,12 +169,10 @@ class Tasks:
             return found
 
     def confirm(self, identity: Identity, thread_id: str, task_ids: Sequence[str]) -> None:
-        """See `contract.Tasks.confirm`."""
         with self._database.write(identity.tenant) as connection:
             connection.execute(CONFIRM, (identity.tenant, identity.user, thread_id, json.dumps(list(task_ids))))
 
     def deliver(self, identity: Identity, task_ids: Sequence[str]) -> None:
-        """See `contract.Tasks.deliver`."""
         with self._database.write(identity.tenant) as connection:
             for id in task_ids:
                 task = _existing(connection, identity, id)
@@ -194,7 +185,6 @@ class Tasks:
                 connection.execute("UPDATE tasks SET told_at = ? WHERE id = ?", (micros(now_utc()), id))
 
     def ring(self, now: datetime, *, limit: int = 100) -> int:
-        """See `contract.Tasks.ring`."""
         values = (micros(aware(now, "now")), limit)
         with self._database.read() as connection:
             waiting = connection.execute(TO_RING, values).fetchall()
@@ -211,7 +201,6 @@ class Tasks:
     def of(
         self, identity: Identity, *, thread_id: str | None = None, statuses: Sequence[TaskStatus] | None = None
     ) -> list[Task]:
-        """See `contract.Tasks.of`."""
         unknown = set(statuses or ()) - TRANSITIONS.keys()
         if unknown:
             raise UsageError(f"{', '.join(sorted(unknown))}: no such status; a task is {', '.join(TRANSITIONS)}")

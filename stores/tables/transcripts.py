@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from everthread.errors import AccessDenied, UsageError
-from everthread.stores.contract import ThreadInfo
 from everthread.stores.database import EVERY, Connection, Database, Rows, one
 from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, now_utc
@@ -23,6 +22,7 @@ from everthread.stores.tables.threads import Memory, bind_thread, family_of, own
 from everthread.stores.tables.times import micros, moment
 from everthread.stores.tables.values import as_blob, as_text, offset_of, zoned
 from everthread.stores.traces import Traces
+from everthread.stores.transcripts import ThreadInfo
 
 __all__ = ["INDEXED_CHARACTERS", "Transcripts", "searchable", "searched_of"]
 
@@ -81,7 +81,8 @@ WHERE threads.tenant = ? AND threads.user = ? AND messages.erased_at IS NULL ORD
 
 class Transcripts:
     """The transcripts of a store. Each message is in the search index from the moment it is kept; its id there is its
-    number in the whole store, so that one user's messages can be found together and read back (`lookup`)."""
+    number in the whole store, so that one user's messages can be found together and read back (`lookup`). Each method
+    does what `stores/transcripts.py` promises."""
 
     def __init__(
         self,
@@ -98,7 +99,6 @@ class Transcripts:
     # -------------------------------------------------------------------------------------------------------- threads
 
     def bind(self, identity: Identity, thread_id: str, *, name: str | None = None) -> None:
-        """Make the thread this identity's at first use; AccessDenied if it is another user's (R23)."""
         with self._database.read(identity.tenant) as connection:
             if owns_thread(connection, identity, thread_id) and name is None:
                 return
@@ -106,7 +106,6 @@ class Transcripts:
             bind_thread(connection, identity, thread_id, name)
 
     def threads(self, identity: Identity) -> list[ThreadInfo]:
-        """This user's threads, the most recent first; one that was erased is listed again when it is used again."""
         with self._database.read(identity.tenant) as connection:
             rows: Rows = connection.execute(THREADS, (identity.tenant, identity.user)).fetchall()
         return [
@@ -123,8 +122,6 @@ class Transcripts:
         ]
 
     def set_memory(self, identity: Identity, thread_id: str, memory: Memory, *, because: str | None = None) -> None:
-        """Choose whether this thread reads and writes memory, only reads it, or neither (R288), and why; binds the
-        thread."""
         if memory not in ("on", "read", "off"):
             raise UsageError(f'memory must be "on", "read" or "off", not {memory!r}')
         with self._database.write(identity.tenant) as connection:
@@ -134,7 +131,6 @@ class Transcripts:
             )
 
     def memory_of(self, identity: Identity, thread_id: str) -> Memory:
-        """What was chosen for this thread; `on` when nothing was. AccessDenied if it is another user's."""
         with self._database.read(identity.tenant) as connection:
             owns_thread(connection, identity, thread_id)
             chosen: Memory | None = one(connection, "SELECT memory FROM threads WHERE thread_id = ?", thread_id)
@@ -143,13 +139,6 @@ class Transcripts:
     # ------------------------------------------------------------------------------------------------------- messages
 
     def append(self, identity: Identity, evidence: Sequence[Evidence]) -> int:
-        """Add what is new, in this order, and return how many were; binds the threads. All or nothing.
-
-        A message that was erased is not added again. Raises AccessDenied when one of the threads is another user's, or
-        memory is not "on" for it or for the user, so that no transcript is kept (R288, R289); UsageError when a payload
-        is not plain JSON. When the embedder fails, the messages are kept and found by keywords, and a job embeds them
-        later.
-        """
         fresh = self._unknown(identity, evidence)
         if not fresh:
             return 0
@@ -196,11 +185,6 @@ class Transcripts:
         after: str | None = None,
         limit: int | None = None,
     ) -> list[Evidence]:
-        """The thread's messages in the order they were appended: all, or the first `limit` after the message `after`;
-        with `ids` those of these alone, which an index finds.
-
-        Raises AccessDenied if the thread is another user's, UsageError if it has never had a message `after`.
-        """
         with self._database.read(identity.tenant) as connection:
             if not owns_thread(connection, identity, thread_id):
                 return []
@@ -215,17 +199,9 @@ class Transcripts:
     # -------------------------------------------------------------------------------------------------------- erasure
 
     def erase(self, identity: Identity, thread_id: str, *, reason: str) -> int:
-        """Erase the thread's transcript and all else that it left; returns how many messages are gone.
-        See `erase_thread`."""
         return self.erase_thread(identity, thread_id, reason=reason)["evidence"]
 
     def erase_thread(self, identity: Identity, thread_id: str, *, reason: str) -> dict[str, int]:
-        """Erase a thread's messages, index rows, artifacts, tasks, waiting inputs and name, and those of the threads of
-        its sub-agents, in one transaction.
-
-        Returns how many of each are gone, by kind: evidence, index, artifacts, tasks, inbox. Ids stay: the thread is
-        still this user's, and what was erased is not appended or admitted again. AccessDenied if it is another user's.
-        """
         if not reason.strip():
             raise UsageError("erase needs a reason; it is kept with the thread")
         gone: Counter[str] = Counter(dict.fromkeys(ERASED_KINDS, 0))
@@ -259,8 +235,6 @@ class Transcripts:
             ]
 
     def erase_messages(self, identity: Identity, thread_id: str, message_ids: Sequence[str]) -> int:
-        """Erase these messages, whole, and their index rows; returns how many are gone. They are not appended again.
-        AccessDenied if the thread is another user's."""
         with self._database.write(identity.tenant) as connection:
             if not owns_thread(connection, identity, thread_id):
                 return 0
