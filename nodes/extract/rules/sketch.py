@@ -8,7 +8,18 @@ from typing import Any, NamedTuple
 from everthread.nodes.extract.rules.topics import Topic
 from everthread.stores.identity import Owner
 
-__all__ = ["Sketch", "passing_limit", "standing_wish"]
+__all__ = [
+    "PROJECT_FACT",
+    "Sketch",
+    "convention",
+    "passing_limit",
+    "project_fact",
+    "standing_wish",
+    "stated_preference",
+]
+
+PROJECT_FACT = "a fact about the project"
+"""Why what a project is, has or does is worth keeping."""
 
 
 class Sketch(NamedTuple):
@@ -65,4 +76,39 @@ def standing_wish(statement: str, what: str, topic: Topic | None, *, project: st
         value=topic.value if topic else what,
         owner="project" if project else "user",
         concerns="expression" if topic and topic.expression else "decision",
+    )
+
+
+def stated_preference(
+    statement: str, predicate: str, value: str, *, expression: bool = False, unmarked: bool = False
+) -> Sketch:
+    """What the user prefers: how to be answered (`expression`), or what to decide for."""
+    return Sketch(
+        statement,
+        "the user stated a preference",
+        content_type="preference",
+        subject="user",
+        predicate=predicate,
+        value=value,
+        concerns="expression" if expression else "decision",
+        unmarked=unmarked,
+    )
+
+
+def project_fact(
+    statement: str,
+    subject: str | None = None,
+    predicate: str | None = None,
+    value: str | None = None,
+    *,
+    reason: str = PROJECT_FACT,
+) -> Sketch:
+    """What a project is, has or does; a property of its subject where the sentence names one."""
+    return Sketch(statement, reason, subject=subject, predicate=predicate, value=value, owner="project")
+
+
+def convention(statement: str, subject: str) -> Sketch:
+    """How something is done in a project."""
+    return Sketch(
+        statement, "a convention of the project", "procedural", "procedural", subject=subject, owner="project"
     )

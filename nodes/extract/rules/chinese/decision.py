@@ -6,7 +6,7 @@ import re
 
 from everthread.nodes.extract.rules.chinese.project import choice, project_facts
 from everthread.nodes.extract.rules.chinese.words import EMPTY_OBJECT, STOP, WE, project_name
-from everthread.nodes.extract.rules.sketch import Sketch
+from everthread.nodes.extract.rules.sketch import Sketch, convention
 from everthread.nodes.extract.rules.topics import technology
 
 __all__ = ["about_project"]
@@ -69,11 +69,7 @@ def about_project(clause: str, project: str | None) -> list[Sketch]:
         return found
     match = CONVENTION.match(clause)
     if match:
-        return [
-            Sketch(
-                statement, "a convention of the project", "procedural", "procedural", subject=subject, owner="project"
-            )
-        ]
+        return [convention(statement, subject)]
     return []
 
 

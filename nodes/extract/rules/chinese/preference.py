@@ -8,7 +8,7 @@ from everthread.nodes.extract import wording
 from everthread.nodes.extract.rules.chinese.decision import about_project
 from everthread.nodes.extract.rules.chinese.fact import about_user, is_lasting_taste
 from everthread.nodes.extract.rules.chinese.words import EMPTY_OBJECT, REASON, STOP, project_name, third_person
-from everthread.nodes.extract.rules.sketch import Sketch, passing_limit, standing_wish
+from everthread.nodes.extract.rules.sketch import Sketch, passing_limit, standing_wish, stated_preference
 from everthread.nodes.extract.rules.topics import preference
 
 __all__ = ["IMPERATIVE", "as_a_rule", "preferred", "short_lived", "standing", "wished"]
@@ -209,41 +209,16 @@ def preferred(clause: str, project: str | None) -> list[Sketch]:
     other = rather or NOT_OTHER.match(what)
     chosen = other["value"].strip() if other else what.strip()
     topic = preference(chosen)
-    statement, reason = f"{third_person(clause)}。", "the user stated a preference"
+    statement = f"{third_person(clause)}。"
     if topic:
-        concerns = "expression" if topic.expression else "decision"
         return [
-            Sketch(
-                statement,
-                reason,
-                "preference",
-                subject="user",
-                predicate=topic.predicate,
-                value=topic.value,
-                concerns=concerns,
-                unmarked=not marked,
-            )
+            stated_preference(statement, topic.predicate, topic.value, expression=topic.expression, unmarked=not marked)
         ]
     if other:
         first, second = sorted((chosen, other["other"].strip()))
         predicate = f"prefers among {first} and {second}"
-        return [
-            Sketch(
-                statement, reason, "preference", subject="user", predicate=predicate, value=chosen, concerns="decision"
-            )
-        ]
+        return [stated_preference(statement, predicate, chosen)]
     if re.search(r"[，,]", what):
         return []
     predicate = "likes" if re.match(r"^我(?:最|很)?喜欢", clause) else "prefers"
-    return [
-        Sketch(
-            statement,
-            reason,
-            "preference",
-            subject="user",
-            predicate=predicate,
-            value=chosen,
-            concerns="decision",
-            unmarked=not marked,
-        )
-    ]
+    return [stated_preference(statement, predicate, chosen, unmarked=not marked)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from everthread.nodes.extract.rules.chinese.words import EMPTY_OBJECT, PROJECT, REASON, WE, project_name
-from everthread.nodes.extract.rules.sketch import Sketch
+from everthread.nodes.extract.rules.sketch import PROJECT_FACT, Sketch, project_fact
 from everthread.nodes.extract.rules.topics import technology
 
 __all__ = ["choice", "project_facts"]
@@ -126,7 +126,7 @@ def choice(what: str, statement: str, subject: str, reason: str) -> Sketch:
         and purpose["purpose"] in ("数据库", "缓存")
     ):
         predicate = found.category
-    return Sketch(statement, reason, subject=subject, predicate=predicate, value=value, owner="project")
+    return project_fact(statement, subject, predicate, value, reason=reason)
 
 
 def project_facts(clause: str, project: str | None) -> list[Sketch]:
@@ -138,47 +138,20 @@ def project_facts(clause: str, project: str | None) -> list[Sketch]:
         found = technology(match["value"])
         predicate = found.category if found else IS_WHAT.get(match["what"], match["what"])
         value = found.name if found else match["value"]
-        return [
-            Sketch(
-                statement,
-                "a fact about the project",
-                subject=subject,
-                predicate=predicate,
-                value=value,
-                owner="project",
-            )
-        ]
+        return [project_fact(statement, subject, predicate, value)]
     match = DEADLINE.match(clause)
     if match:
-        return [
-            Sketch(
-                statement,
-                "a fact about the project",
-                subject=subject,
-                predicate=match["what"],
-                value=match["when"],
-                owner="project",
-            )
-        ]
+        return [project_fact(statement, subject, match["what"], match["when"])]
     match = DEPLOY.match(clause)
     if match:
         found = technology(match["what"])
         predicate = found.category if found else "deploys with"
         value = found.name if found else match["what"]
-        return [
-            Sketch(
-                statement,
-                "a fact about the project",
-                subject=subject,
-                predicate=predicate,
-                value=value,
-                owner="project",
-            )
-        ]
+        return [project_fact(statement, subject, predicate, value)]
     match = SCHEDULE.match(clause) or TEAM.match(clause)
     if match:
-        return [Sketch(statement, "a fact about the project", owner="project")]
+        return [project_fact(statement)]
     match = next((each for form in USES if (each := form.match(REASON.sub("", clause)))), None)
     if match and not (match.re is USES[-1] and not names(match["what"])) and not EMPTY_OBJECT.match(match["what"]):
-        return [choice(match["what"], statement, subject, "a fact about the project")]
+        return [choice(match["what"], statement, subject, PROJECT_FACT)]
     return []

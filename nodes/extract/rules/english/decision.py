@@ -6,7 +6,7 @@ import re
 
 from everthread.nodes.extract.rules.english.project import choice, project_facts
 from everthread.nodes.extract.rules.english.words import EMPTY_OBJECT, REASON, WE, of_project
-from everthread.nodes.extract.rules.sketch import Sketch
+from everthread.nodes.extract.rules.sketch import Sketch, convention
 from everthread.nodes.extract.rules.topics import technology
 
 __all__ = ["about_project"]
@@ -100,11 +100,7 @@ def about_project(clause: str, project: str | None) -> list[Sketch]:
     if match and not re.search(
         r"\b(?:this|that|these|those|the (?:first|second|same|other)) ?(?:one|way)?$", clause, re.IGNORECASE
     ):
-        return [
-            Sketch(
-                statement, "a convention of the project", "procedural", "procedural", subject=subject, owner="project"
-            )
-        ]
+        return [convention(statement, subject)]
     return []
 
 

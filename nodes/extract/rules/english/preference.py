@@ -17,7 +17,7 @@ from everthread.nodes.extract.rules.english.words import (
     project_name,
     third_person,
 )
-from everthread.nodes.extract.rules.sketch import Sketch, passing_limit, standing_wish
+from everthread.nodes.extract.rules.sketch import Sketch, passing_limit, standing_wish, stated_preference
 from everthread.nodes.extract.rules.topics import preference
 
 __all__ = ["IMPERATIVE", "as_a_rule", "preferred", "short_lived", "standing", "wished"]
@@ -283,41 +283,21 @@ def preferred(clause: str, project: str | None) -> list[Sketch]:
         return []
     what = REASON.sub("", match["what"])
     marked = match.groupdict().get("mark") is not None
-    statement, reason = f"{third_person(clause)}.", "the user stated a preference"
+    statement = f"{third_person(clause)}."
     replaced = re.match(r"^(?P<what>.+?), not (?P<old>.+)$", what, re.IGNORECASE)
     what = replaced["what"] if replaced else what
     over = OVER.match(what) or OVER_TO.match(what)
     topic = preference(over["value"] if over else what)
     required = _REQUIREMENT.search(what) and not (topic and topic.expression)  # "reports with a table" are a style
-    if not marked and not over and (ONE_THING.match(what) or required):
+    unmarked = not marked and not over
+    if unmarked and (ONE_THING.match(what) or required):
         return []
     if topic:
-        concerns = "expression" if topic.expression else "decision"
         return [
-            Sketch(
-                statement,
-                reason,
-                "preference",
-                subject="user",
-                predicate=topic.predicate,
-                value=topic.value,
-                concerns=concerns,
-                unmarked=not marked and not over,
-            )
+            stated_preference(statement, topic.predicate, topic.value, expression=topic.expression, unmarked=unmarked)
         ]
     predicate, value = "prefers", what
     if over:
         pair = sorted((over["value"].lower().strip(), over["other"].lower().strip()))
         predicate, value = f"prefers among {pair[0]} and {pair[1]}", over["value"].strip()
-    return [
-        Sketch(
-            statement,
-            reason,
-            "preference",
-            subject="user",
-            predicate=predicate,
-            value=value,
-            concerns="decision",
-            unmarked=not marked and not over,
-        )
-    ]
+    return [stated_preference(statement, predicate, value, unmarked=unmarked)]

@@ -13,7 +13,7 @@ from everthread.nodes.extract.rules.english.words import (
     WE,
     of_project,
 )
-from everthread.nodes.extract.rules.sketch import Sketch
+from everthread.nodes.extract.rules.sketch import PROJECT_FACT, Sketch, project_fact
 from everthread.nodes.extract.rules.topics import technology
 
 __all__ = ["choice", "project_facts"]
@@ -147,7 +147,7 @@ def choice(what: str, statement: str, subject: str, reason: str) -> Sketch:
         tells = purpose and not purpose["purpose"].lower().startswith(found.category[:4])
         predicate = found.category + (f" for {purpose['purpose'].lower()}" if purpose and tells else "")
         value = found.name
-    return Sketch(statement, reason, subject=subject, predicate=predicate, value=value, owner="project")
+    return project_fact(statement, subject, predicate, value, reason=reason)
 
 
 def project_facts(clause: str, project: str | None) -> list[Sketch]:
@@ -160,77 +160,34 @@ def project_facts(clause: str, project: str | None) -> list[Sketch]:
         found = technology(match["value"])
         predicate = found.category if found else CANONICAL.get(what, what)
         value = found.name if found else match["value"]
-        return [
-            Sketch(
-                statement,
-                "a fact about the project",
-                subject=subject,
-                predicate=predicate,
-                value=value,
-                owner="project",
-            )
-        ]
+        return [project_fact(statement, subject, predicate, value)]
     match = OURS.match(clause)
+    if match and not match["what"]:
+        return [project_fact(statement)]
     if match:
-        what, value = (match["what"] or "").lower(), match["value"] or match["kind"]
+        what, value = match["what"].lower(), match["value"] or match["kind"]
         found = technology(value)
         predicate = found.category if found else CANONICAL.get(what, what)
-        return [
-            Sketch(
-                statement,
-                "a fact about the project",
-                subject=subject if what else None,
-                predicate=predicate if what else None,
-                value=(found.name if found else value) if what else None,
-                owner="project",
-            )
-        ]
+        return [project_fact(statement, subject, predicate, found.name if found else value)]
     match = SCHEDULE.match(clause)
     if match:
         what = (match["what"] or match["regular"] or match["place"] or "").lower()
         when = match["when"] or match["every"] or match["on"] or match["open"]
-        return [
-            Sketch(
-                statement,
-                "a fact about the project",
-                subject=subject if what else None,
-                predicate=f"{what} is" if what else None,
-                value=when if what else None,
-                owner="project",
-            )
-        ]
+        return [project_fact(statement, subject, f"{what} is", when) if what else project_fact(statement)]
     match = DEADLINE.match(clause)
     if match:
-        return [
-            Sketch(
-                statement,
-                "a fact about the project",
-                subject=subject,
-                predicate=f"{match['what'].lower()} is",
-                value=match["when"],
-                owner="project",
-            )
-        ]
+        return [project_fact(statement, subject, f"{match['what'].lower()} is", match["when"])]
     match = DEPLOY.match(clause)
     if match:
         found = technology(match["what"])
         predicate = f"deploys {match['how'].lower()}" if found is None else found.category
         value = found.name if found else match["what"] or match["how"]
-        return [
-            Sketch(
-                statement,
-                "a fact about the project",
-                subject=subject,
-                predicate=predicate,
-                value=value,
-                owner="project",
-            )
-        ]
+        return [project_fact(statement, subject, predicate, value)]
     for pattern in USES:
         match = pattern.match(NOT_OLD.sub(r"\g<kept>", clause))
         what = used(match)
         if what and not EMPTY_OBJECT.match(what):
-            sketch = choice(what, statement, subject, "a fact about the project")
+            sketch = choice(what, statement, subject, PROJECT_FACT)
             swapped = NOT_OLD.match(clause)
             return [sketch._replace(replaces=swapped["old"] if swapped else None)]
     return []
