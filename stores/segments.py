@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from everthread.errors import StoreError
 from everthread.stores.encoding import HEAD, VERSION
 
-__all__ = ["Always", "Indexed", "Postings", "Segment", "Vectors"]
+__all__ = ["Indexed", "Postings", "Segment", "Vectors"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -29,8 +29,6 @@ BLOCK = 1_024
 """Rows that are widened from int8 to float32 at a time: they stay in the processor's cache."""
 FOREVER = np.iinfo(np.int64).max
 SINCE_EVER = np.iinfo(np.int64).min
-Always = (SINCE_EVER, FOREVER)
-"""The time of a document that holds at any time, in microseconds."""
 
 
 class Indexed(NamedTuple):

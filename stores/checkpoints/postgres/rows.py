@@ -36,9 +36,6 @@ from everthread.stores.postgres.sending import send_all
 
 __all__ = ["Rows", "threads_and_torn"]
 
-_EMPTY = "empty"
-"""The type under which a stock saver notes that a channel has no value."""
-
 ONE = "WHERE thread_id = %s AND checkpoint_ns = %s AND checkpoint_id = %s"
 _LATEST = "WHERE thread_id = %s AND checkpoint_ns = %s ORDER BY checkpoint_id DESC LIMIT 1"
 _AT = "WHERE thread_id = %s AND checkpoint_ns = %s"

@@ -48,9 +48,6 @@ ATTRIBUTE = (
 )
 
 
-_I = r"(?i:i)"
-
-
 _IM = r"(?i:i(?:'m| am)|im)(?i: currently| now| also| actually| just)*"
 
 
