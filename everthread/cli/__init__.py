@@ -8,9 +8,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from everthread.cli.audit import audit
 from everthread.cli.chat import chat
@@ -34,19 +35,40 @@ from everthread.cli.worker import worker
 
 __all__ = ["app", "main"]
 
+
+class _Plain:
+    """Help that shows no type beside a switch, `--help` among them: a switch takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in params:
+            if getattr(each, "is_flag", False) and each.metavar is None:
+                each.metavar = ""
+        return params
+
+
+class _Command(_Plain, TyperCommand):
+    pass
+
+
+class _Group(_Plain, TyperGroup):
+    pass
+
+
 app = typer.Typer(
     name="everthread",
+    cls=_Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_TALK, _LOOK = "Talk, and read in", "See what is remembered"
-_DECIDE, _BACKGROUND, _CARE = "Decide about it", "Threads and background", "Move it, and keep it sound"
+_TALK, _LOOK = "Talk and read in", "See what is remembered"
+_DECIDE, _BACKGROUND, _CARE = "Decide about it", "Threads and background work", "Move it and keep it sound"
 
 
 def _command(panel: str, name: str, function: Callable[..., None]) -> None:
-    app.command(name, help=_prose(function.__doc__ or ""), rich_help_panel=panel)(function)
+    app.command(name, cls=_Command, help=_prose(function.__doc__ or ""), rich_help_panel=panel)(function)
 
 
 def _prose(doc: str) -> str:
@@ -95,12 +117,12 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _everthread(
     version: Annotated[
-        bool, typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Memory for LangGraph agents: read conversations in, recall, inspect, correct and erase.
+    """Memory for LangGraph agents: recall it, see where it came from, correct it, erase it.
 
-    Without a model everything stays on this machine; [bold]everthread doctor[/bold] says what goes where.
+    Without a model everything stays on this machine; [bold]everthread doctor[/bold] says what is sent where.
 
     \b
     Examples:

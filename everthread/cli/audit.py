@@ -30,7 +30,7 @@ def audit(
     after: Annotated[int, typer.Option("--after", metavar="NUMBER", min=0, help="Only entries after this one.")] = 0,
     limit: Annotated[int, typer.Option("--limit", metavar="NUMBER", min=1, help="How many to show at most.")] = 1_000,
 ) -> None:
-    """Print the audit log: who did what to memory, by ids, and whether its chain of hashes is whole.
+    """Print the audit log: who did what to memory, by id, and whether its chain of hashes is intact.
 
     Shows what you did, and what others did to your memory. Ends with 1 when an entry was changed or is gone.
 

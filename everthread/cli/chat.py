@@ -40,10 +40,8 @@ def chat(
         str, typer.Option("--thread", metavar="NAME", help="The conversation to go on with, by its name or id.")
     ] = "main",
     model: Model = None,
-    trace: Annotated[bool, typer.Option("--trace", metavar="", help="Show what each node did and why.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", metavar="", help="First finish a turn that was interrupted.")
-    ] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show what each node did and why.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="First finish a turn that was interrupted.")] = False,
 ) -> None:
     """Talk to an agent that remembers across threads. Without --model it is offline and repeats memory.
 

@@ -23,7 +23,7 @@ def consolidate(
         ),
     ] = None,
 ) -> None:
-    """Mark what has run out as expired, and merge what says the same. Put it into your cron; it never asks a model.
+    """Mark what is over as expired, and merge what says the same. Made for cron; it never calls a model.
 
     \b
     Examples:

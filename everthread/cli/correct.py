@@ -49,14 +49,14 @@ def correct(
 def archive(
     here: Here,
     id: IdArgument,
-    undo: Annotated[bool, typer.Option("--undo", metavar="", help="Bring it back into use.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back into use.")] = False,
     reason: ReasonOption = None,
     role: RoleOption = None,
     agent: AgentOption = None,
     team: TeamOption = None,
     organization: OrganizationOption = None,
 ) -> None:
-    """Take a memory out of use without erasing it: it is not recalled any more, and can be brought back.
+    """Take a memory out of use without erasing it: it is no longer recalled, and can be brought back.
 
     It stays readable by its id, in its history and in the audit log. To be rid of it, `everthread forget ID`.
 
@@ -83,7 +83,7 @@ def verify(
     team: TeamOption = None,
     organization: OrganizationOption = None,
 ) -> None:
-    """Note that you have checked a memory now: what expires is kept as long again, what has expired comes back.
+    """Confirm that a memory still holds: its time to expire begins anew, and an expired one comes back.
 
     `everthread review --unverified` lists what nobody has looked at for the longest time.
 

@@ -39,7 +39,7 @@ def doctor(
     here: Here,
     model: Model = None,
     fix: Annotated[
-        bool, typer.Option("--fix", metavar="", help="Repair from the records what can be, and say what was done.")
+        bool, typer.Option("--fix", help="Repair from the records what can be, and say what was done.")
     ] = False,
 ) -> None:
     """Check the store and this installation, and say which step sends what to whom. Changes nothing without --fix.

@@ -37,7 +37,7 @@ def export(
         str | None,
         typer.Option("--scope", metavar="OWNER:ID", help="Only the records of this scope, such as project:billing."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", metavar="", help="Replace the file if there is one.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if there is one.")] = False,
 ) -> None:
     """Export everything that is kept for you: records with all revisions, threads, tasks, receipts, the log.
 

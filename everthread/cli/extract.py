@@ -23,16 +23,12 @@ def extract(
     threads: Annotated[
         list[str] | None, typer.Argument(metavar="THREAD", help="Threads, by name or id.", show_default=False)
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", metavar="", help="All your threads.")] = False,
-    again: Annotated[
-        bool, typer.Option("--again", metavar="", help="Read also what this extractor has read before.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All your threads.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Read also what this extractor has read before.")] = False,
     model: Model = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Say what would be learnt, and write nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be learnt, and write nothing.")] = False,
 ) -> None:
-    """Learn from threads by their transcripts: those that were read in, or with another extractor.
+    """Learn from the transcripts of threads: of those that were read in, or with another extractor.
 
     Run it as often as you like: what was learnt before, erased, taken back, or not to be remembered is not learnt
     again. With --model, each part of a thread is sent to it; a part that it has read is not sent again without --again.

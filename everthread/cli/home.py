@@ -38,7 +38,7 @@ HomeOption = Annotated[
         envvar="EVERTHREAD_HOME",
         metavar="DIR",
         show_default="~/.everthread",
-        help="Folder of the memory and the threads.",
+        help="Folder that holds memory and threads.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -60,7 +60,7 @@ UserOption = Annotated[
 ProjectOption = Annotated[
     str | None, typer.Option("--project", metavar="ID", help="Project whose memory to open.", rich_help_panel=_PANEL)
 ]
-JsonOption = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.", rich_help_panel=_PANEL)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=_PANEL)]
 Model = Annotated[
     str | None,
     typer.Option("--model", metavar="PROVIDER:NAME", help="Chat model; without one everything stays on this machine."),

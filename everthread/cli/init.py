@@ -15,8 +15,8 @@ __all__ = ["init"]
 
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project's top folder.")] = Path("."),
-    show: Annotated[bool, typer.Option("--print", metavar="", help="Print it, write nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", metavar="", help="Replace an AGENTS.md that is there.")] = False,
+    show: Annotated[bool, typer.Option("--print", help="Print it, write nothing.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an AGENTS.md that is there.")] = False,
 ) -> None:
     """Draft an AGENTS.md from what a project's build files say; nothing is learnt or sent.
 

@@ -29,11 +29,9 @@ def jobs(
     retry: Annotated[
         list[str] | None, typer.Option("--retry", metavar="ID", help="Let this job begin at once; may be repeated.")
     ] = None,
-    retry_all: Annotated[
-        bool, typer.Option("--retry-all", metavar="", help="Let every failed job begin at once.")
-    ] = False,
+    retry_all: Annotated[bool, typer.Option("--retry-all", help="Let every failed job begin at once.")] = False,
     cancel: Annotated[
-        list[str] | None, typer.Option("--cancel", metavar="ID", help="Call this job off; may be repeated.")
+        list[str] | None, typer.Option("--cancel", metavar="ID", help="Cancel this job; may be repeated.")
     ] = None,
 ) -> None:
     """List your background jobs: what waits, what runs, what failed and why. `everthread worker` does them.

@@ -50,7 +50,7 @@ def recall(
         typer.Option(
             "--floor",
             metavar="SCORE",
-            help="Drop what scores below; nothing left is an answer too. 0 shows all.",
+            help="Drop what scores below this; 0 shows everything.",
             show_default="what a turn asks for; half of it for evidence",
         ),
     ] = None,
@@ -60,12 +60,11 @@ def recall(
         bool,
         typer.Option(
             "--explain",
-            metavar="",
-            help="Show every candidate: its signals, its rank in each arm, and why it was dropped.",
+            help="Show every candidate: its signals, its rank in each search, and why it was dropped.",
         ),
     ] = False,
 ) -> None:
-    """Search memory: the best first, or nothing and the reason.
+    """Search memory. Prints the best match first, or why nothing was found.
 
     \b
     Examples:
@@ -215,25 +214,23 @@ def forget(
     ] = None,
     with_source: Annotated[
         bool,
-        typer.Option("--with-source", metavar="", help="Erase the messages it came from too, in every checkpoint."),
+        typer.Option("--with-source", help="Erase the messages it came from too, in every checkpoint."),
     ] = False,
     with_backups: Annotated[
         bool,
-        typer.Option("--with-backups", metavar="", help="Delete the copies that an upgrade left beside the file."),
+        typer.Option("--with-backups", help="Delete the copies that an upgrade left beside the file."),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Only count what would go; change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would go; change nothing.")] = False,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the receipt.")
     ] = "asked for on the command line",
-    yes: Annotated[bool, typer.Option("--yes", "-y", metavar="", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Erase from memory for good, with a receipt. There is no way back.
+    """Erase memories for good, with a receipt. This cannot be undone.
 
-    What is selected must match everything that is given. It is not learnt again from the same words. The messages it
-    came from stay, and can be searched, unless --with-source erases them too. Ends with 1 when something is left then.
-    With --scope user:ID and --with-source everything of that user goes, threads included.
+    What is erased matches every option that is given, and is not learnt again from the same words. The messages it came
+    from stay and can be searched, unless --with-source erases them too; if any of them is left then, it ends with 1.
+    --scope user:ID with --with-source erases everything of that user, threads included.
 
     \b
     Examples:

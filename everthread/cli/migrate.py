@@ -58,15 +58,11 @@ def import_memory(
     ] = None,
     as_is: Annotated[
         bool,
-        typer.Option(
-            "--as-is", metavar="", help="An export of another store of yours: keep all as it is, as its operator."
-        ),
+        typer.Option("--as-is", help="An export of another store of yours: keep all as it is, as its operator."),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Only count and show examples; write nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count and show examples; write nothing.")] = False,
 ) -> None:
-    """Bring back an export, or import the memory of another system through the rules of everything that is learnt.
+    """Bring back an export, or import another system's memory by the same rules as anything that is learnt.
 
     Only what becomes this user's, or this project's, is written: run it once for each user. Secrets, personal numbers,
     orders and sensitive facts are refused and counted. What was imported before is not added again.

@@ -28,18 +28,14 @@ KEYS = "[a]pprove  [e]dit  [r]eject  [s]kip  [q]uit"
 def review(
     here: Here,
     id: Annotated[str | None, typer.Argument(metavar="ID", help="The record to decide about.")] = None,
-    approve: Annotated[bool, typer.Option("--approve", metavar="", help="Use it as it stands.")] = False,
+    approve: Annotated[bool, typer.Option("--approve", help="Use it as it stands.")] = False,
     edit: Annotated[
         str | None, typer.Option("--edit", metavar="TEXT", help="Use it in these words, which are yours.")
     ] = None,
-    reject: Annotated[bool, typer.Option("--reject", metavar="", help="Do not use it, and do not ask again.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Do not use it, and do not ask again.")] = False,
     reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why, for the receipt.")] = None,
-    list_only: Annotated[
-        bool, typer.Option("--list", metavar="", help="Only list what waits, on a terminal too.")
-    ] = False,
-    unverified: Annotated[
-        bool, typer.Option("--unverified", metavar="", help="List what was longest unverified instead.")
-    ] = False,
+    list_only: Annotated[bool, typer.Option("--list", help="Only list what waits, on a terminal too.")] = False,
+    unverified: Annotated[bool, typer.Option("--unverified", help="List what was longest unverified instead.")] = False,
     limit: Annotated[
         int, typer.Option("--limit", metavar="NUMBER", min=1, help="With --unverified: how many to list.")
     ] = 10,
@@ -51,7 +47,7 @@ def review(
     team: TeamOption = None,
     organization: OrganizationOption = None,
 ) -> None:
-    """Decide about what waits: approve it, edit it, or reject it.
+    """Decide what waits for review: approve it, edit it, or reject it.
 
     On a terminal it asks about one after the other, by a key. In a pipe, and with --list, it lists them. What would
     hold for you alone, you decide; what would hold for others takes --role curator.

@@ -21,12 +21,14 @@ __all__ = ["tasks"]
 @with_home
 def tasks(
     here: Here,
-    all: Annotated[bool, typer.Option("--all", metavar="", help="Those that are over, too.")] = False,
-    done: Annotated[list[str] | None, typer.Option("--done", metavar="ID", help="It is done; may be repeated.")] = None,
-    cancel: Annotated[
-        list[str] | None, typer.Option("--cancel", metavar="ID", help="Give it up; may be repeated.")
+    all: Annotated[bool, typer.Option("--all", help="Show those that are over, too.")] = False,
+    done: Annotated[
+        list[str] | None, typer.Option("--done", metavar="ID", help="Mark this task as done; may be repeated.")
     ] = None,
-    add: Annotated[str | None, typer.Option("--add", metavar="TEXT", help="A new one.")] = None,
+    cancel: Annotated[
+        list[str] | None, typer.Option("--cancel", metavar="ID", help="Cancel this task; may be repeated.")
+    ] = None,
+    add: Annotated[str | None, typer.Option("--add", metavar="TEXT", help="Add a task.")] = None,
     reschedule: Annotated[
         str | None, typer.Option("--reschedule", metavar="ID", help="Make it due at another time: --due.")
     ] = None,
@@ -40,7 +42,7 @@ def tasks(
         list[str] | None, typer.Option("--after", metavar="ID", help="What the new one waits for; may be repeated.")
     ] = None,
 ) -> None:
-    """List your tasks and reminders, the newest first. What is due is told in the next turn of any thread.
+    """List your tasks and reminders, the newest first. What is due is announced in the next turn of any thread.
 
     "Remind me to ... tomorrow at 9" in a chat makes one. That it rang is not that it is done: --done says so.
 

@@ -26,17 +26,18 @@ def threads(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="on|read|off", help="Whether it uses memory: learn and recall, recall, no."),
+        typer.Option(
+            "--memory", metavar="on|read|off", help="Learn and recall (on), only recall (read), or neither (off)."
+        ),
     ] = None,
     summaries: Annotated[
-        bool, typer.Option("--summaries", metavar="", help="Its summaries, and which messages each stands for.")
+        bool, typer.Option("--summaries", help="Its summaries, and which messages each stands for.")
     ] = False,
     message: Annotated[
         str | None, typer.Option("--message", metavar="ID", help="Only the summaries that stand for this message.")
     ] = None,
 ) -> None:
-    """List your conversations, the most recent first; with a name and --memory choose whether one uses memory, and with
-    --summaries see what stands for its older part, which messages that are, and who made it.
+    """List your conversations, the most recent first. With a NAME, choose whether it uses memory, or see its summaries.
 
     \b
     Examples:

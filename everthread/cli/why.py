@@ -21,7 +21,10 @@ def why(
     here: Here,
     id: Annotated[str, typer.Argument(metavar="ID", help="A record's id, such as mem_1f0c...")],
     query: Annotated[
-        str | None, typer.Option("--query", metavar="TEXT", help="Explain how it ranks for this question.")
+        str | None,
+        typer.Option(
+            "--query", metavar="TEXT", help="Explain how it ranks for this question, and whether a turn would show it."
+        ),
     ] = None,
 ) -> None:
     """Explain one memory: who said it, which rule decided, which answers it was part of, and with --query how it is

@@ -24,20 +24,20 @@ __all__ = ["worker"]
 @with_home
 def worker(
     here: Here,
-    once: Annotated[bool, typer.Option("--once", metavar="", help="Do what is due now, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due now, and end.")] = False,
     concurrency: Annotated[int, typer.Option("--concurrency", metavar="NUMBER", help="Jobs at the same time.")] = 1,
     budget: Annotated[
-        int, typer.Option("--budget", metavar="NUMBER", help="Jobs that are begun at most in any hour.")
+        int, typer.Option("--budget", metavar="NUMBER", help="How many jobs to begin at most in any hour.")
     ] = 1_000,
     grace: Annotated[
         float, typer.Option("--grace", metavar="SECONDS", help="How long to wait for a job when stopped.")
     ] = 20.0,
     model: Model = None,
 ) -> None:
-    """Do the background jobs of this store, of all its users: embedding, extraction, consolidation.
+    """Do the background jobs of all users of this store: embedding, extraction, consolidation.
 
-    Run one, or several; each job is done by one of them. SIGTERM or Ctrl-C ends it once the running job is finished, or
-    lets that go after the grace; a second one ends it at once. A worker that is killed loses nothing. Extraction by a
+    Run one or several; each job is done by one of them. SIGTERM or Ctrl-C lets the running job finish, within --grace
+    seconds; a second one ends the worker at once. A worker that is killed loses nothing. Extraction by a
     model is done only by a worker that has that --model, and sends it the messages of those threads.
 
     \b
