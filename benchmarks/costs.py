@@ -17,270 +17,24 @@ import statistics
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import psutil
 import psycopg
 
+from benchmarks.lives import RECORDS, TENANTS, Life, grown, living, settle, settled
+from benchmarks.meter import KEYS, PARTITIONS, RELATIONS, SCHEMA, Meter, after_checkpoint, between, fsync, per_each
 from benchmarks.postgres import database, server
-from benchmarks.stores import BATCH, DIMS, Vectors, made, milliseconds
+from benchmarks.stores import BATCH, DIMS, made, milliseconds
 
 __all__ = ["measured"]
 
-DRAWN = made(4711, 20_000)[1]
-RECORDS = 200
-"""Records a user."""
-TENANTS = 10
 LARGE = 1_000
 """Records of the larger scopes."""
 WHOLE = 20
 """Users with such a scope in the tenant that erasures are measured in."""
-SIZES = """
-SELECT coalesce(whole.relname, part.relname), sum(pg_relation_size(part.oid)), sum(pg_indexes_size(part.oid)),
-    sum(coalesce(pg_total_relation_size(nullif(part.reltoastrelid, 0)), 0))
-FROM pg_class AS part LEFT JOIN pg_inherits ON inhrelid = part.oid LEFT JOIN pg_class AS whole ON whole.oid = inhparent
-WHERE part.relkind = 'r' AND part.relnamespace = %s::regnamespace GROUP BY 1
-"""
-CHANGED = """
-SELECT coalesce(whole.relname, part.relname), sum(n_tup_upd - n_tup_hot_upd + n_tup_del)::bigint
-FROM pg_stat_user_tables AS part LEFT JOIN pg_inherits ON inhrelid = relid
-LEFT JOIN pg_class AS whole ON whole.oid = inhparent
-GROUP BY 1
-"""
-KEYS = """
-SELECT whole.relname, array_agg(attname::text ORDER BY array_position(indkey::int2[], attnum))
-FROM pg_index JOIN pg_class AS whole ON whole.oid = indrelid
-JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
-WHERE indisunique AND whole.relnamespace = %s::regnamespace AND NOT whole.relispartition
-GROUP BY whole.relname, indexrelid ORDER BY whole.relname, 2
-"""
-SCHEMA = "everthread"
-PARTITIONS = """
-SELECT count(*) / greatest(1, count(DISTINCT inhparent))
-FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid WHERE relkind = 'r'
-"""
-RELATIONS = f"""
-SELECT count(*) FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind IN ('r', 'i', 't')
-"""
-
-
-class Meter:
-    """Reads the server's own counters, on a connection of its own."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.connection = psycopg.connect(url, autocommit=True)
-        self.postmaster = _postmaster(self.connection)
-
-    def one(self, sql: str) -> Any:
-        """The value of a statement."""
-        ((value,),) = self.connection.execute(sql.encode()).fetchall()
-        return value
-
-    def server_cpu(self) -> float | None:
-        """Seconds of the processor that the server has used."""
-        if self.postmaster is None:
-            return None
-        times = self.postmaster.cpu_times()
-        total = times.user + times.system + times.children_user + times.children_system
-        for process in self.postmaster.children(recursive=True):
-            try:
-                each = process.cpu_times()
-            except psutil.NoSuchProcess:
-                continue  # and is counted among the children that have ended
-            total += each.user + each.system
-        return float(total)
-
-    def wal(self) -> int:
-        """Bytes of the write-ahead log since the server was made."""
-        return int(self.one("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"))
-
-    def transactions(self) -> int:
-        """Transaction ids given out."""
-        return int(self.one("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"))
-
-    def blocks(self) -> int:
-        """Pages that statements of this database looked at, of sessions that have ended or rested."""
-        return int(self.one("SELECT blks_hit + blks_read FROM pg_stat_database WHERE datname = current_database()"))
-
-    def sizes(self, schema: str = SCHEMA) -> dict[str, dict[str, int]]:
-        """Bytes by table."""
-        rows = self.connection.execute(SIZES.encode(), (schema,)).fetchall()
-        return {name: {"heap": int(heap), "indexes": int(of), "toast": int(toast)} for name, heap, of, toast in rows}
-
-    def changed(self) -> dict[str, int]:
-        """Row versions by table that were left for vacuum."""
-        return {name: int(count) for name, count in self.connection.execute(CHANGED.encode())}
-
-    def log(self) -> Path | None:
-        """The server's log, where it is the one that the wheel writes."""
-        path = Path(self.one("SHOW data_directory")) / "log"
-        return path if self.postmaster is not None and path.is_file() else None
-
-    def spent(self, works: Sequence[Callable[[], Any]]) -> dict[str, Any]:
-        """What one of these works costs: medians of the clock, means of all else."""
-        wal, ids, own, theirs = self.wal(), self.transactions(), time.process_time(), self.server_cpu()
-        times = [milliseconds(work) for work in works]
-        n, used, after = len(works), time.process_time() - own, self.server_cpu()
-        return {
-            "n": n,
-            "wall_ms": round(statistics.median(times), 3),
-            "app_cpu_ms": round(used * 1_000 / n, 3),
-            "server_cpu_ms": None if theirs is None or after is None else round((after - theirs) * 1_000 / n, 3),
-            "wal_bytes": round((self.wal() - wal) / n),
-            "transactions": round((self.transactions() - ids) / n, 2),
-        }
-
-    def counted(self, name: str, do: Callable[[], Any]) -> int | None:
-        """Statements that the server was sent meanwhile by new sessions of this database."""
-        log = self.log()
-        if log is None:
-            return None
-        self.connection.execute(f"ALTER DATABASE {name} SET log_statement = 'all'".encode())
-        before = log.stat().st_size
-        do()
-        self.connection.execute(f"ALTER DATABASE {name} RESET log_statement".encode())
-        with log.open("rb") as file:
-            file.seek(before)
-            return sum(b"LOG:  statement: " in line or b"LOG:  execute " in line for line in file)
-
-
-def _postmaster(connection: psycopg.Connection[Any]) -> psutil.Process | None:
-    """The server's first process, if it is on this machine."""
-    ((pid, address),) = connection.execute("SELECT pg_backend_pid(), inet_server_addr()").fetchall()
-    if address is not None and not str(address).startswith(("127.", "::1")):
-        return None
-    try:
-        process = psutil.Process(pid)
-        return process.parent() if "postgres" in process.name() else None
-    except psutil.NoSuchProcess:
-        return None
-
-
-# -------------------------------------------------------------------------------------------------------------- store
-
-
-class Life:
-    """Users who talk and are remembered, in a store of their own."""
-
-    def __init__(self, url: str, users: int, **options: Any) -> None:
-        from everthread.stores import PostgresStore
-        from everthread.stores.embedding import StaticEmbedder, Tokens
-
-        class Drawn(StaticEmbedder):
-            """Some vector for each text, always the same: which one costs the store nothing, nor does making it."""
-
-            id, dims = "drawn/256", DIMS
-
-            def embed_documents(self, texts: Sequence[str]) -> Vectors:
-                """One unit row a text."""
-                return DRAWN[[crc32(text.encode()) % len(DRAWN) for text in texts]]
-
-            def embed_query(self, text: str) -> Vectors:
-                """One unit vector."""
-                return DRAWN[crc32(text.encode()) % len(DRAWN)]
-
-            def embed_tokens(self, text: str) -> Tokens:
-                """The rows of a query."""
-                return Tokens([(0, len(text))], self.embed_query(text)[None])
-
-        self.users = users
-        self.store = PostgresStore(url, embedder=Drawn(), **options)
-
-    def who(self, user: int) -> Any:
-        """A user, in one of the tenants."""
-        from everthread import Identity
-
-        return Identity(tenant=f"tenant-{user % TENANTS}", user=f"user-{user}")
-
-    def origin(self, user: int, number: int) -> Any:
-        """Where a record comes from."""
-        from everthread.stores.record import Provenance, now_utc
-
-        return Provenance(
-            source="user", thread_id=f"thread-{user}", message_ids=(f"q{number}",), actor=f"user-{user}",
-            observed_at=now_utc(), extracted_by="rules/1",
-        )  # fmt: skip
-
-    def record(self, user: int, number: int, text: str) -> Any:
-        """A record of theirs."""
-        from everthread import Record, Scope
-
-        return Record(
-            statement=text, subject="user", predicate=f"says {number}", value=str(number),
-            scope=Scope(owner="user", owner_id=f"user-{user}"), provenance=self.origin(user, number),
-            authority="user_explicit", write_reason="the user said so",
-        )  # fmt: skip
-
-    def commit(self, user: int, number: int, text: str) -> Any:
-        """One record in one commit."""
-        from everthread.stores.record import Change
-
-        change = Change(action="create", record=self.record(user, number, text), rule="new", reason="nothing like it")
-        return self.store.commit(self.who(user), [change], key=f"{user}/{number}")
-
-    def supersede(self, user: int, number: int, old: Any, text: str) -> Any:
-        """A newer record in the place of one."""
-        from everthread.stores.record import Change
-
-        change = Change(
-            action="supersede", record=self.record(user, number, text), target=old.id, expected=old.revision,
-            rule="newer", reason="the user said otherwise",
-        )  # fmt: skip
-        return self.store.commit(self.who(user), [change], key=f"{user}/{number}")
-
-    def append(self, user: int, number: int, texts: Sequence[str]) -> Any:
-        """One exchange: what was asked, and the answer."""
-        from everthread.stores.record import Evidence, now_utc
-
-        said = [
-            Evidence(
-                thread_id=f"thread-{user}", message_id=f"{kind}{number}", role=role, speaker=speaker, text=text,
-                at=now_utc(), source=role,
-            )
-            for kind, role, speaker, text in (("q", "user", f"user-{user}", texts[0]), ("a", "assistant", "", texts[1]))
-        ]  # fmt: skip
-        return self.store.transcripts.append(self.who(user), said)
-
-    def recall(self, user: int, text: str) -> Any:
-        """A search of a user's memory."""
-        return self.store.recall(self.who(user), text, limit=10)
-
-
-def grown(life: Life, meter: Meter, do: Callable[[int, int], Any], measured_last: int) -> dict[str, Any]:
-    """Let `do` be done for each user and number, in turns; what the last ones cost each."""
-    works = [(user, number) for number in range(RECORDS) for user in range(life.users)]
-    first = len(works) - measured_last
-    for user, number in works[:first]:
-        do(user, number)
-    return meter.spent([lambda user=user, number=number: do(user, number) for user, number in works[first:]])  # type: ignore[misc]
-
-
-def between(before: dict[str, dict[str, int]], after: dict[str, dict[str, int]], count: int) -> dict[str, Any]:
-    """Bytes that each of `count` took, by table; tables that did not grow are left out."""
-    grew = {
-        name: {kind: round((size - before.get(name, {}).get(kind, 0)) / count, 1) for kind, size in kinds.items()}
-        for name, kinds in sorted(after.items())
-    }
-    return {name: kinds for name, kinds in grew.items() if any(value >= 0.5 for value in kinds.values())}
-
-
-def after_checkpoint(meter: Meter, works: Sequence[Callable[[], Any]]) -> int:
-    """Bytes of log that each takes when every page it changes is changed for the first time since a checkpoint. What
-    was written long ago has been vacuumed: a page that is only read is not logged."""
-    meter.connection.execute("VACUUM")
-    total = 0
-    for work in works:
-        meter.connection.execute("CHECKPOINT")
-        before = meter.wal()
-        work()
-        total += meter.wal() - before
-    return round(total / len(works))
 
 
 # ------------------------------------------------------------------------------------------------------------- agents
@@ -472,16 +226,6 @@ def nearest(meter: Meter, vector: str) -> Callable[[], Any]:
 # ------------------------------------------------------------------------------------------------------------ measure
 
 
-@contextmanager
-def living(url: str, users: int, **options: Any) -> Iterator[Life]:
-    """A store of these users, closed at the end: the server then knows all that was done."""
-    life = Life(url, users, **options)
-    try:
-        yield life
-    finally:
-        life.store.close()
-
-
 def measured(url: str | None, *, users: int = 40, last: int = 300) -> dict[str, Any]:
     """All costs, on this server or on one of its own."""
     warnings.simplefilter("ignore")
@@ -631,18 +375,6 @@ def dead(life: Life, meter: Meter, texts: Sequence[str], users: int) -> dict[str
     return {"supersede": spent, "left": left(before, settled(life, meter), len(pairs))}
 
 
-def settle(life: Life) -> None:
-    """Let the store's idle sessions tell the server what they have counted."""
-    for session in list(life.store._database._pool._pool):  # type: ignore[attr-defined]
-        session.execute("SELECT pg_stat_force_next_flush()")
-
-
-def settled(life: Life, meter: Meter) -> dict[str, int]:
-    """What was changed, once all is told."""
-    settle(life)
-    return meter.changed()
-
-
 def left(before: dict[str, int], after: dict[str, int], count: int) -> dict[str, float]:
     """Row versions that each has left for vacuum, by table."""
     each = {name: round((after[name] - before.get(name, 0)) / count, 2) for name in sorted(after)}
@@ -741,23 +473,3 @@ def statements(own: str, meter: Meter, users: int, name: str, texts: Sequence[st
         return work
 
     return {kind: per_each(meter, name, lambda count, do=do: times(do, count)) for kind, do in kinds.items()}  # type: ignore[misc]
-
-
-def per_each(meter: Meter, name: str, work: Callable[[int], Callable[[], None]]) -> float | None:
-    """Statements that each of a number takes: what ten more send more."""
-    few, many = meter.counted(name, work(5)), meter.counted(name, work(15))
-    return None if few is None or many is None else (many - few) / 10
-
-
-def fsync() -> float:
-    """Milliseconds that the disk takes to keep one page (median of 50)."""
-    path = Path("page.tmp").resolve()
-    with path.open("wb", buffering=0) as file:
-
-        def keep() -> None:
-            file.write(bytes(8_192))
-            os.fsync(file.fileno())
-
-        found = round(statistics.median(milliseconds(keep) for _ in range(50)), 3)
-    path.unlink()
-    return found
