@@ -18,7 +18,7 @@ def told(value: object) -> str:
     if isinstance(value, list | tuple):
         if any(isinstance(part, Mapping) for part in value):
             return ", ".join(f"({told(part)})" for part in value)
-        return " ".join(told(part) for part in value)
+        return " ".join(filter(None, map(told, value)))
     return "" if value is None else str(value)
 
 

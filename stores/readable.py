@@ -278,7 +278,7 @@ def _receipt(entry: Entry) -> str:
 
 
 def _logged(entry: Entry) -> str:
-    done = f"{entry['action']} {inert(told(entry['detail']))}".strip()
+    done = "; ".join(filter(None, (entry["action"], inert(told(entry["detail"])))))
     return f"- {entry['seq']}, {_day(entry['at'])}, {inert(entry['user'])}: {done}\n"
 
 

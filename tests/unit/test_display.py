@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from everthread.stores.display import told
 from everthread.stores.record import Decision, Hit, Recall, Receipt, Signals
 
 
@@ -27,4 +28,11 @@ def test_a_receipt_shows_which_rule_decided() -> None:
         "| outcome | rule | reason | record | revision | target |\n"
         "| --- | --- | --- | --- | --- | --- |\n"
         "| refused | secret | it holds a key |  |  |  |"
+    )
+
+
+def test_plain_data_is_told_without_what_is_empty() -> None:
+    decisions = [["created", "new", "mem_1", 1, None]]
+    assert told({"decisions": decisions, "receipt": "rcp_1", "key": None}) == (
+        "decisions: created new mem_1 1, receipt: rcp_1"
     )
