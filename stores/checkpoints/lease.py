@@ -51,6 +51,8 @@ _BEAT = "UPDATE leases SET beat = beat + 1 WHERE token = ?"
 _RELEASE = "DELETE FROM leases WHERE token = ?"
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.05
+_LOOKS = 4
+"""At so many looks at least, one after the other, a heart must have stood still."""
 _START_TOLERANCE = 2.0
 """Seconds. The start of a process is read from two figures that the system rounds."""
 
@@ -216,13 +218,17 @@ class Leases:
 class Claim:
     """A run's wish to hold a thread. `attempt()` until it is True; `release()` in any case."""
 
-    def __init__(self, leases: Leasing, thread_id: str, timeout: float) -> None:
+    def __init__(
+        self, leases: Leasing, thread_id: str, timeout: float, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.thread_id = thread_id
         self._leases = leases
         self._timeout = timeout
+        self._clock = clock
         self._token = uuid4().hex
         self._seen: tuple[str, int] | None = None
-        self._since = self._began = time.monotonic()
+        self._stood = 0.0
+        self._looked = self._began = clock()
         self._pause = _FIRST_PAUSE
 
     def attempt(self) -> bool:
@@ -234,7 +240,7 @@ class Claim:
 
     def pause(self) -> float:
         """Seconds to wait before the next attempt; raises Conflict when the time is over."""
-        if time.monotonic() - self._began >= self._timeout:
+        if self._clock() - self._began >= self._timeout:
             raise Conflict(f"thread {self.thread_id!r} is busy: another run holds it; try again when it has ended")
         self._pause, now = min(self._pause * 1.5, _LONGEST_PAUSE), self._pause
         return now
@@ -244,7 +250,9 @@ class Claim:
         self._leases.release(self._token)
 
     def _stands_still(self, holder: Holder) -> bool:
-        now = time.monotonic()
-        if self._seen != (holder.token, holder.beat):
-            self._seen, self._since = (holder.token, holder.beat), now
-        return now - self._since > self._leases.seconds
+        # Where the whole machine stood still, so did this waiter: what passed between two looks tells little.
+        now, most = self._clock(), self._leases.seconds / _LOOKS
+        seen, passed, self._looked = (holder.token, holder.beat), min(now - self._looked, most), now
+        self._stood = self._stood + passed if seen == self._seen else 0.0
+        self._seen = seen
+        return self._stood > self._leases.seconds
