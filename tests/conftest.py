@@ -2,12 +2,17 @@
 checkpointer of each kind."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support.postgres import own_server, postgres, postgres_memory, postgres_server, postgres_stores
 from support.savers import threads_url
 
 from everthread import Identity
 
 __all__ = ["own_server", "postgres", "postgres_memory", "postgres_server", "postgres_stores", "threads_url"]
+
+# The same examples in every run, however slow the machine; `pytest --hypothesis-profile=default` looks for others.
+settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @pytest.fixture
