@@ -165,13 +165,14 @@ def test_do_not_remember_ends_what_the_message_before_taught(store: MemoryStore,
 
 
 def test_a_reminder_becomes_one_task_and_no_record(store: MemoryStore, ana: Identity) -> None:
-    thread = Thread(store, ana)
-    thread.turn("Remind me to check the migration tomorrow at 9am.")
+    thread, now = Thread(store, ana), datetime.now(UTC)
+    said = "Remind me to check the migration tomorrow at 9am."
+    thread.turn(HumanMessage(said, additional_kwargs={"at": now.isoformat()}))
     thread.state.pop("flushed_to")
     thread.extract()
     assert thread.outcomes() == [("refused", "became-task")]
     [task] = store.tasks.of(ana)
-    tomorrow = (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
+    tomorrow = (now + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
     assert (task.text, task.due_at) == ("Check the migration", tomorrow)
     assert known(store, ana, statuses=ALL) == []
 

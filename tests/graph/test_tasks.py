@@ -102,10 +102,10 @@ def test_tomorrow_at_nine_is_the_speakers(home: Home, ana: Identity, said: str) 
     store, saver = home
     agent = create_memory_agent(FakeModel()).compile(checkpointer=saver, store=store)
     for thread, zone in [("a", SHANGHAI), ("b", DENVER)]:
-        agent.invoke(say(said, datetime.now(zone)), at(thread), context=ana)
+        now = datetime.now(zone)
+        agent.invoke(say(said, now), at(thread), context=ana)
         (task,) = store.tasks.of(ana, thread_id=thread)
-        tomorrow = datetime.now(zone) + timedelta(days=1)
-        wanted = tomorrow.replace(hour=9, minute=0, second=0, microsecond=0)
+        wanted = (now + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
         assert task.due_at is not None
         assert task.due_at.isoformat() == wanted.isoformat()
 
