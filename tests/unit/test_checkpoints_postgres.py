@@ -13,13 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 import psycopg
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.postgres import PostgresSaver as StockSaver
-from support.postgres import Postgres, replica_that_reads
+from support.postgres import Postgres, in_database, replica_that_reads
 from support.savers import lose_leases
 from support.threads import echo_graph, noise, on, said, say, stored_text, talk_graph
 
@@ -91,13 +92,13 @@ def test_no_server_and_no_database_are_named(postgres: Postgres) -> None:
 
 
 def test_a_database_that_cannot_hold_every_text_is_refused(postgres: Postgres) -> None:
-    postgres.run("CREATE DATABASE {} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'", "everthread_latin")
+    name = f"everthread_latin_{uuid4().hex[:8]}"
+    postgres.run("CREATE DATABASE {} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'", name)
     try:
-        name = postgres.url.split("/")[3].partition("?")[0]
         with pytest.raises(UsageError, match="encoded in LATIN1"):
-            open_checkpointer(postgres.url.replace(name, "everthread_latin"))
+            open_checkpointer(in_database(postgres.url, name))
     finally:
-        postgres.run("DROP DATABASE {}", "everthread_latin")
+        postgres.run("DROP DATABASE {} WITH (FORCE)", name)
 
 
 def test_without_its_packages_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,9 +356,9 @@ def test_a_process_that_hangs_loses_its_threads_and_writes_nothing_more(
 
 
 def test_a_process_that_works_for_longer_than_a_lease_keeps_its_threads(postgres: Postgres) -> None:
-    with open_checkpointer(postgres.url, lease_seconds=0.3) as saver:
+    with open_checkpointer(postgres.url, lease_seconds=3) as saver:
         with saver.turn("t"):
-            with pytest.raises(Conflict, match="busy"), saver.turn("t", timeout=1.0):
+            with pytest.raises(Conflict, match="busy"), saver.turn("t", timeout=4):
                 pass
             loaded = saver.get_tuple(on("t"))
             assert loaded is None
@@ -376,7 +377,7 @@ def test_a_lease_lasts_some_time(postgres: Postgres, tmp_path: Path, kind: str, 
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    for _ in range(500):
+    for _ in range(3_000):
         if holds():
             return
         time.sleep(0.02)
@@ -386,7 +387,10 @@ def wait_until(holds: Callable[[], bool]) -> None:
 def test_connections_that_were_cut_while_idle_are_replaced(saver: PostgresSaver, postgres: Postgres) -> None:
     graph = echo_graph().compile(checkpointer=saver)
     graph.invoke(say("one"), on("t"))
-    cut = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'everthread threads'"
+    cut = (
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE application_name = 'everthread threads' AND datname = current_database()"
+    )
     assert len(postgres.run(cut)) >= 2
     graph.invoke(say("two"), on("t"))
     assert said(graph, "t") == ["one", "re: one", "two", "re: two"]
@@ -418,7 +422,7 @@ def test_a_server_that_goes_in_the_middle_leaves_nothing_half_written(postgres: 
 
 
 def test_a_pool_that_is_used_up_says_so(postgres: Postgres) -> None:
-    with PostgresSaver(postgres.url, pool_size=1, pool_timeout=0.1) as saver, saver.pool.connection():
+    with PostgresSaver(postgres.url, pool_size=1, pool_timeout=2) as saver, saver.pool.connection():
         with pytest.raises(StoreError, match="has no connection free; raise pool_size"):
             saver.get_tuple(on("t"))
 
@@ -427,7 +431,7 @@ def test_a_statement_that_takes_too_long_says_so(saver: PostgresSaver, postgres:
     place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     with (
         psycopg.connect(postgres.url) as other,
-        open_checkpointer(with_options(postgres.url, "-cstatement_timeout=100")) as hasty,
+        open_checkpointer(with_options(postgres.url, "-cstatement_timeout=2000")) as hasty,
     ):
         other.execute("LOCK TABLE checkpoints")
         with pytest.raises(StoreError, match="took longer than its statement_timeout; nothing was written"):

@@ -21,6 +21,9 @@ TOUCHED = """
 SELECT relname, seq_scan + coalesce(idx_scan, 0), vacuum_count FROM pg_stat_user_tables
 WHERE schemaname = 'everthread' AND relname <> 'migrations'
 """
+SESSIONS = """
+SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'store'
+"""
 OF_TENANT = """
 SELECT DISTINCT regexp_replace(tableoid::regclass::text, '.*_p', '_p') FROM everthread.records WHERE tenant = %s
 """
@@ -33,9 +36,13 @@ WITHOUT_WORDS = {
 
 @contextmanager
 def opened(postgres: Postgres) -> Iterator[MemoryStore]:
-    """A store that does with few statements what it does, and tells the server's counters at its end."""
-    with open_store(postgres.url, embedder="none") as store:
+    """A store that does with few statements what it does. When this ends, so have its sessions: each has then told the
+    server what it has read."""
+    mark = "&" if "?" in postgres.url else "?"
+    with open_store(f"{postgres.url}{mark}application_name=store", embedder="none") as store:
         yield store
+    while postgres.run(SESSIONS):
+        pass
 
 
 def touched(postgres: Postgres) -> dict[str, tuple[int, int]]:

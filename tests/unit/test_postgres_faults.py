@@ -107,7 +107,7 @@ def test_a_step_of_a_thread_whose_end_is_not_known_is_there_once(postgres: Postg
 
 
 def test_a_pool_that_is_used_up_is_told(postgres: Postgres, ana: Identity) -> None:
-    with PostgresStore(postgres.url, embedder="none", pool_size=1, timeout=0.3) as store:
+    with PostgresStore(postgres.url, embedder="none", pool_size=1, timeout=2) as store:
         failed: list[StoreError] = []
 
         def another() -> None:
@@ -119,7 +119,7 @@ def test_a_pool_that_is_used_up_is_told(postgres: Postgres, ana: Identity) -> No
         with store._database.read():
             thread = Thread(target=another)
             thread.start()
-            thread.join(30)
+            thread.join()
         assert ["no connection is free; raise pool_size" in str(error) for error in failed] == [True]
         assert store.consent(ana) == "on"
 

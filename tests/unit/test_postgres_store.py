@@ -2,6 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -87,12 +88,13 @@ def test_a_newer_schema_is_refused(postgres: Postgres) -> None:
 
 
 def test_another_encoding_is_refused(postgres: Postgres) -> None:
-    postgres.run("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    name = f"everthread_latin_{uuid4().hex[:8]}"
+    postgres.run("CREATE DATABASE {} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'", name)
     try:
         with pytest.raises(StoreError, match="encoding is LATIN1"):
-            opened(in_database(postgres.url, "latin"))
+            opened(in_database(postgres.url, name))
     finally:
-        postgres.run("DROP DATABASE latin WITH (FORCE)")
+        postgres.run("DROP DATABASE {} WITH (FORCE)", name)
 
 
 def test_a_user_without_privileges_is_told_so(postgres: Postgres) -> None:
@@ -138,7 +140,7 @@ def test_a_statement_that_takes_too_long_is_told(postgres: Postgres, ana: Identi
     opened(postgres.url).close()
     with (
         psycopg.connect(postgres.url) as writer,
-        opened(asking(postgres.url, "options=-cstatement_timeout%3D200")) as store,
+        opened(asking(postgres.url, "options=-cstatement_timeout%3D2000")) as store,
     ):
         writer.execute("LOCK TABLE everthread.consents")
         with pytest.raises(StoreError, match="longer than the server allows"):
