@@ -27,7 +27,7 @@ _KINDS: dict[str, type[BaseMessage]] = {
 }
 """The messages that are stored as their fields, by their type."""
 _TYPES = {kind: name for name, kind in _KINDS.items()}
-_FIELDS = {name: set(kind.model_fields) for name, kind in _KINDS.items()}
+_FIELDS = {name: frozenset(kind.model_fields) for name, kind in _KINDS.items()}
 _SHAPE = zlib.crc32(repr([(name, sorted(fields)) for name, fields in _FIELDS.items()]).encode())
 """Tells whether messages were stored with the fields that they have now."""
 _LISTED: Final = "messages"
@@ -139,10 +139,11 @@ def _made(fields: list[dict[str, Any]]) -> list[BaseMessage]:
     """What `kind(**each)` is, for fields that are valid and complete. Column by column, since a loop in Python takes
     twice as long."""
     messages = [_new(_KINDS[each["type"]]) for each in fields]
+    # One set for all of a kind. Pydantic adds to it what a host sets besides, so that the next list gets another.
+    names = {name: set(known) for name, known in _FIELDS.items()}
     for put, values in (
         (_put_fields, fields),
-        # One set for all: pydantic adds names of fields to it, and all of them are there.
-        (_put_names, [_FIELDS[each["type"]] for each in fields]),
+        (_put_names, [names[each["type"]] for each in fields]),
         (_put_extra, [{} for _ in fields]),
         (_put_private, repeat(None)),
     ):

@@ -253,6 +253,15 @@ def test_messages_come_back_as_langgraphs_serializer_makes_them() -> None:
     assert deepcopy(found) == expected
 
 
+def test_what_a_host_sets_on_a_message_besides_its_fields_changes_nothing_about_how_others_are_stored() -> None:
+    serde, messages = CompactSerializer(), [HumanMessage("hello", id="1")]
+    stored = serde.dumps_typed(messages)
+    changed = serde.loads_typed(stored)
+    changed[0].mood = "good"
+    assert serde.dumps_typed(messages) == stored
+    assert serde.loads_typed(serde.dumps_typed(changed))[0].mood == "good"
+
+
 def test_a_list_of_plain_messages_is_stored_as_their_fields_and_comes_back_the_same() -> None:
     call = {"name": "look", "args": {"n": [1, None], "at": (1, 2)}, "id": "c1"}
     messages = [
