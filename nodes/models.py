@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 from uuid import uuid4
@@ -134,7 +135,7 @@ def storable(reply: AIMessage, thread: Sequence[BaseMessage]) -> AIMessage:
     `thread` has, since it would take that one's place, and with numbers of more than 64 bits in its calls, which no
     checkpoint can hold, as text."""
     changed: dict[str, Any] = {}
-    if reply.id is not None and reply.id in [message.id for message in thread]:
+    if reply.id is not None and reply.id in map(attrgetter("id"), thread):
         changed["id"] = f"{reply.id}-{uuid4().hex[:8]}"
     calls = [{**call, "args": _small(call["args"])} for call in reply.tool_calls]
     if calls != reply.tool_calls:

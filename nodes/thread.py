@@ -57,7 +57,7 @@ class ThreadChannel(DeltaChannel[list[AnyMessage]]):
         if not isinstance(held, list) or not all(_is_plain(message) for message in added):
             return []
         if len(self._ids) != len(held):
-            self._ids = {message.id for message in held if isinstance(message, BaseMessage)} - {None}
+            self._ids = {getattr(message, "id", None) for message in held} - {None}
         named = [message.id for message in added if message.id is not None]
         new = set(named)
         if len(self._ids) != len(held) or len(new) != len(named) or not self._ids.isdisjoint(new):

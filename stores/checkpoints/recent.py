@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -35,7 +36,8 @@ class _Part:
     """The messages as they were given out, at most twice: a host still has the result of a turn when it begins the
     next."""
     pristine: list[BaseMessage] | None = None
-    """The same, which nobody has. Made when the part is read again."""
+    """The same, which nobody has. Made when the part is read again. The texts are those of the sets: each is held once,
+    and is seen to be unchanged without reading it."""
     read_at: float = 0.0
 
 
@@ -80,11 +82,11 @@ class Recent:
 
     def _given_again(self, part: _Part, decode: Decode) -> list[BaseMessage]:
         if part.pristine is None:
-            part.pristine = decode(*part.stored)
+            part.pristine = _with_texts_of(part.sets[0], decode(*part.stored))
         for messages in part.sets:
             if _nobody_has(messages) and _are_unchanged(messages, part.pristine):
                 return messages
-        part.sets = [*part.sets[-1:], decode(*part.stored)]
+        part.sets = [*part.sets[-1:], _with_texts_of(part.pristine, decode(*part.stored))]
         return part.sets[-1]
 
     def _taken(self, place: Hashable) -> _Part | None:
@@ -106,10 +108,21 @@ def _nobody_has(messages: list[BaseMessage]) -> bool:
     return set(map(sys.getrefcount, messages)) <= {_ALONE}
 
 
+def _with_texts_of(known: list[BaseMessage], messages: list[BaseMessage]) -> list[BaseMessage]:
+    """`messages`, which nobody has yet, with the same objects for texts that are equal."""
+    for one, other in zip(known, messages, strict=True):
+        texts = [(name, value) for name, value in [*one.__dict__.items()] if isinstance(value, str)]
+        other.__dict__.update([(name, text) for name, text in texts if other.__dict__.get(name) == text])
+    return messages
+
+
 def _are_unchanged(messages: list[BaseMessage], pristine: list[BaseMessage]) -> bool:
-    if any(message.__pydantic_extra__ for message in messages):
+    if any(map(_extra, messages)):
         return False
-    return [message.__dict__ for message in messages] == [message.__dict__ for message in pristine]
+    return [*map(_fields, messages)] == [*map(_fields, pristine)]
+
+
+_fields, _extra = attrgetter("__dict__"), attrgetter("__pydantic_extra__")
 
 
 _ALONE = next(map(sys.getrefcount, [object()]))

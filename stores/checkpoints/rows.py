@@ -172,6 +172,9 @@ INSERT INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path,
 SELECT ?, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value
 FROM writes WHERE thread_id = ?
 """
+_BLOBS = """
+SELECT id - :base, type, value FROM blobs WHERE id IN (SELECT :base + value FROM json_each(:numbers))
+"""
 _COPY_BLOBS = f"INSERT INTO blobs (id, type, value) SELECT id + ?, type, value FROM blobs WHERE {_OF_THREAD}"
 
 
@@ -282,7 +285,8 @@ class Rows(ThreadRows):
     def _keep_parts(self, thread_id: str, items: list[Any], before: Sequence[int]) -> list[int]:
         """Store what is new of `items`, beside the blobs of the snapshot before it; returns the numbers of all."""
         decode = partial(self.loads, thread_id)
-        stored = [self.recent.look((thread_id, each), *self._blob(thread_id, each), decode) for each in before]
+        blobs = self._stored(thread_id, before)
+        stored = [self.recent.look((thread_id, each), *blobs[each], decode) for each in before]
         return [
             before[position] if position is not None else self._keep(thread_id, *self.serde.dumps_typed(part))
             for position, part in parts.divided(items, stored)
@@ -416,20 +420,23 @@ class Rows(ThreadRows):
 
     def blobs(self, thread_id: str, named: Mapping[str, Any]) -> dict[str, Any]:
         """The values of these channels, each decoded anew."""
+        blobs = self._stored(thread_id, [number for place in named.values() for number in parts.places(place)])
+        decode = partial(self.loads, thread_id)
         found = {}
         for channel, place in named.items():
             if isinstance(place, list):
-                decode = partial(self.loads, thread_id)
-                values = [self.recent.read((thread_id, each), *self._blob(thread_id, each), decode) for each in place]
-                found[channel] = parts.joined(values)
+                found[channel] = parts.joined([self.recent.read((thread_id, n), *blobs[n], decode) for n in place])
             else:
-                found[channel] = self.loads(thread_id, *self._blob(thread_id, place))
+                found[channel] = decode(*blobs[place])
         return found
 
-    def _blob(self, thread_id: str, number: int) -> tuple[str, Any]:
-        place = (self._base(thread_id) + number,)
-        row = self.cursor.execute("SELECT type, value FROM blobs WHERE id = ?", place).fetchone()
-        return row or (ELSEWHERE, number)
+    def _stored(self, thread_id: str, numbers: Sequence[int]) -> dict[int, tuple[str, Any]]:
+        """(type, value) of each of these blobs; of one that is gone, what leads nowhere."""
+        found: dict[int, tuple[str, Any]] = {number: (ELSEWHERE, number) for number in numbers}
+        if numbers:
+            place = {"base": self._base(thread_id), "numbers": json.dumps(list(numbers))}
+            found |= {number: (kind, stored) for number, kind, stored in self.cursor.execute(_BLOBS, place).fetchall()}
+        return found
 
     def loads(self, thread_id: str, kind: str, stored: Any) -> Any:
         """The object that a row holds; StoreError when what it leads to is gone."""
