@@ -34,7 +34,7 @@ BACKUP_DAYS = 30.0
 
 
 class Database:
-    """A memory file. `read()` gives a connection of this thread; `write()` a transaction, one at a time.
+    """A memory file. `read()` gives a connection that nobody else has; `write()` a transaction, one at a time.
 
     A file of an older version is copied beside itself (`memory.db.v3.bak`) and then migrated. The copy is removed when
     the file is opened after `backup_days`.
@@ -60,6 +60,8 @@ class Database:
         self._writing = threading.RLock()
         self._local = threading.local()
         self._open: list[Connection] = []
+        # To read with, lent for one read: a thread may end with each turn, as those do that run tools.
+        self._idle: list[Connection] = []
         self._closed = False
         # An in-memory database lives in one connection, which every thread then shares under the lock.
         self._shared = None
@@ -174,13 +176,11 @@ class Database:
             with self._writing, translated(self.path):
                 yield self._writer
             return
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = self._connect()
-        if getattr(self._local, "in_read", False):
-            yield connection
+        reading: Connection | None = getattr(self._local, "reading", None)
+        if reading is not None:
+            yield reading
             return
-        self._local.in_read = True
+        self._local.reading = connection = self._reader()
         try:
             with translated(self.path):
                 connection.execute("BEGIN")
@@ -188,8 +188,15 @@ class Database:
                     yield connection
                 finally:
                     connection.execute("ROLLBACK")
+                    self._idle.append(connection)
         finally:
-            self._local.in_read = False
+            self._local.reading = None
+
+    def _reader(self) -> Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -273,6 +280,7 @@ class Database:
             for connection in self._open:
                 connection.close()
             self._open.clear()
+            self._idle.clear()
 
 
 def migrations() -> dict[int, str]:

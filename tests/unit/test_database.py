@@ -275,6 +275,28 @@ def test_one_read_is_one_state(file: Path) -> None:
     database.close()
 
 
+def test_threads_share_a_connection_when_they_read_one_after_the_other_and_not_when_at_once(file: Path) -> None:
+    database, lent = Database(str(file)), list[object]()
+
+    def read() -> None:
+        with database.read() as connection, database.read() as again:
+            assert connection is again
+            lent.append(connection)
+
+    def read_in_a_thread() -> None:
+        reader = threading.Thread(target=read)
+        reader.start()
+        reader.join()
+
+    for _ in range(3):
+        read_in_a_thread()
+    with database.read() as first:
+        read_in_a_thread()
+    database.close()
+    assert lent[:3] == [first, first, first]
+    assert lent[3] is not first
+
+
 def test_a_closed_store_says_so(file: Path, ana: Identity) -> None:
     store = opened(file)
     store.close()
