@@ -27,6 +27,7 @@ from everthread.nodes.compact.cut import many_turns
 from everthread.nodes.eviction import LIMIT, PREVIEW
 from everthread.nodes.extract import Extractor, RuleExtractor
 from everthread.nodes.extract.later import When
+from everthread.nodes.models import load_model
 from everthread.nodes.reason import ContextProvider, OfflineModel, artifact_read, calls_of, overflowed, tool_node
 from everthread.nodes.reason.providers import tools_of
 from everthread.nodes.reason.request import Place
@@ -38,7 +39,7 @@ __all__ = ["create_memory_agent"]
 
 
 def create_memory_agent(
-    model: BaseChatModel | None = None,
+    model: BaseChatModel | str | None = None,
     tools: Sequence[BaseTool | Callable[..., Any]] = (),
     *,
     system_prompt: str = "",
@@ -64,7 +65,8 @@ def create_memory_agent(
     """An agent with memory, as a builder: `.compile(checkpointer=saver, store=store)` makes it a graph to invoke with
     `context=Identity(...)`.
 
-    `model`: any LangChain chat model; without one an `OfflineModel` that needs no network.
+    `model`: any LangChain chat model, or its name as `provider:name`; without one an `OfflineModel` that needs no
+    network. UsageError when no model of that name can be loaded.
     `recall`: memory is put before the model each turn, fetched by its tools, or both (R202).
     `extractor`, `summariser`, `tracker`: rules without a model by default; `ModelExtractor(model)`,
     `ModelSummariser(model)` and `ModelTracker(model)` send the conversation to their model (R287).
@@ -88,7 +90,7 @@ def create_memory_agent(
     all_tools += [artifact_read] if all_tools else []
     extractor = extractor or RuleExtractor()
     reason = Reason(
-        model or OfflineModel(),
+        load_model(model) if isinstance(model, str) else model or OfflineModel(),
         all_tools,
         system_prompt=system_prompt,
         max_tokens=max_tokens,

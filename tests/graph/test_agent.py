@@ -11,9 +11,10 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from support.models import FakeModel
+from support.openai_server import OpenAIServer, Say
 
 from everthread import Identity
-from everthread.errors import AccessDenied, ModelReplyError
+from everthread.errors import AccessDenied, ModelReplyError, UsageError
 from everthread.graphs import create_memory_agent
 from everthread.stores import MemoryStore, open_checkpointer, open_store
 from everthread.stores.record import Selection
@@ -50,6 +51,19 @@ def test_chinese_works_the_same(home: tuple[MemoryStore, Any], ana: Identity) ->
     agent.invoke(ask("我喜欢简短的报告，最后附上表格。"), at("a"), context=ana)
     reply = agent.invoke(ask("我喜欢什么样的报告？"), at("b"), context=ana)["messages"][-1].text
     assert store.records(ana)[0].statement in reply
+
+
+def test_a_model_may_be_given_by_its_name(
+    home: tuple[MemoryStore, Any], ana: Identity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, saver = home
+    with OpenAIServer(Say("hello")) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "unused")
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        agent = create_memory_agent("openai:gpt-test", recall="automatic").compile(checkpointer=saver, store=store)
+        assert agent.invoke(ask("hi"), at("a"), context=ana)["messages"][-1].text == "hello"
+    with pytest.raises(UsageError, match="provider:name"):
+        create_memory_agent("gpt-test")
 
 
 def test_another_user_recalls_nothing(home: tuple[MemoryStore, Any], ana: Identity, ben: Identity) -> None:
