@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp, validate_op_namespace
 
 from everthread.errors import UsageError
+from everthread.stores.door import unsound
 from everthread.stores.filters import check_filter
 
 __all__ = ["Batch", "Place", "checked"]
@@ -82,7 +83,9 @@ def _check_place(namespace: tuple[str, ...], key: str) -> None:
     if not isinstance(key, str):
         raise UsageError(f"key: must be text, not {type(key).__name__}")
     _check_text("namespace", *namespace)
-    _check_text("key", key)
+    fault = unsound(key)
+    if fault is not None:
+        raise UsageError(f"key: {fault}")
 
 
 def _check_listing(op: ListNamespacesOp) -> None:

@@ -193,7 +193,7 @@ class Record(Frozen):
 
     id: str = Field(default_factory=lambda: new_id("mem"))
     """Stable over all revisions."""
-    revision: Annotated[int, Field(ge=1)] = 1
+    revision: Annotated[int, Field(ge=1, lt=2**63)] = 1
     """Counts up by one with every change (R125)."""
 
     statement: Annotated[Text, Field(max_length=MAX_STATEMENT)]
@@ -266,7 +266,7 @@ class Record(Frozen):
     governance: Governance = Governance()
     """Who may see and change it, and for how long it is kept."""
 
-    usage_count: Annotated[int, Field(ge=0)] = 0
+    usage_count: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """How often it was cited (R146)."""
     last_used_at: AwareDatetime | None = None
     """When it was last cited."""
@@ -354,7 +354,7 @@ class Change(Frozen):
     """The new record; for `revise` the whole next revision of the target; for `confirm`, `end` and `refuse` nothing."""
     target: str | None = None
     """Id of the record that is superseded, narrowed, contested, confirmed, revised or ended."""
-    expected: int | None = None
+    expected: Annotated[int, Field(lt=2**63)] | None = None
     """The target's revision that this decision was made on: another one is a Conflict (compare and set)."""
     status: Literal["expired", "archived", "rejected"] | None = None
     """For `end`: the status it ends in."""

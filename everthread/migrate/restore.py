@@ -21,6 +21,7 @@ from everthread.errors import AccessDenied, EverthreadError, StoreError, UsageEr
 from everthread.migrate.report import RefusedCount
 from everthread.migrate.unproven import Export, Refused, lowered
 from everthread.stores.contract import MemoryStore
+from everthread.stores.door import fault_in
 from everthread.stores.entries import Owner, PortableEntry, read_entry
 from everthread.stores.export import FORMAT, VERSION, Seal
 from everthread.stores.identity import Frozen, Identity, Label, Scope, complaint
@@ -214,9 +215,11 @@ def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 def _checked(path: Path, number: int, entry: dict[str, Any]) -> None:
     try:
-        read_entry(entry)
+        fault = fault_in(read_entry(entry))
     except UsageError as error:
         raise UsageError(f"{path}:{number}: {error}") from error
+    if fault is not None:
+        raise UsageError(f"{path}:{number}: {entry['type']}: {fault} of the line")
 
 
 def _check_erasures(store: MemoryStore, header: Header) -> None:

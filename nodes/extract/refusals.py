@@ -6,6 +6,7 @@ from everthread.nodes.extract import wording
 from everthread.nodes.extract.candidate import Candidate
 from everthread.nodes.extract.ground import Ground, Rule, Verdict, all_said, is_injected
 from everthread.nodes.extract.sensitive import Sensitivity, class_of, has_personal_number, has_secret
+from everthread.stores.door import unsound
 from everthread.stores.record import Authority
 
 __all__ = ["RULES", "sensitivity_of"]
@@ -48,9 +49,10 @@ def assistant_guess(candidate: Candidate, ground: Ground) -> Verdict:
 
 
 def malformed(candidate: Candidate, ground: Ground) -> Verdict:
-    text = candidate.statement
-    if not text.strip() or "\x00" in text:
-        return "its statement is not sound text"
+    if not candidate.statement.strip():
+        return "it has no statement"
+    if any(map(unsound, (*_texts(candidate), candidate.write_reason))):
+        return "it is not sound text: it has a NUL character or half of a character"
     if (candidate.value and not candidate.predicate) or (candidate.predicate and not candidate.subject):
         return "it has a value without a predicate, or a predicate without a subject"
     if candidate.valid_from and candidate.valid_to and candidate.valid_to <= candidate.valid_from:

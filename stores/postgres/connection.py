@@ -11,6 +11,7 @@ from zlib import crc32
 
 import psycopg
 
+from everthread.errors import UsageError
 from everthread.stores.database import Kept, Rows, Taken
 from everthread.stores.postgres.sending import send_all
 from everthread.stores.postgres.statements import BELONGING, THIS_TENANT, of_tenant, translate
@@ -52,6 +53,8 @@ PARENTS = {
     "inbox": ("thread_id", "SELECT thread_id, tenant FROM threads WHERE thread_id = ANY(%s)"),
 }
 """By which column rows that are brought from elsewhere belong to others, and whose those are."""
+KNOWN_BY = ("tenant", "user", "id", "thread_id", "message_id", "namespace", "key", "name", "revision", "seq")
+"""Columns that tell a person which row is meant."""
 FETCH = 500
 """Rows that are fetched at once of what is read at length."""
 
@@ -245,6 +248,11 @@ class Connection:
             self._settle()
         except psycopg.errors.UniqueViolation as error:
             raise Taken(table) from error
+        except psycopg.DataError as error:
+            told = _with_nul(table, columns, rows)
+            if told is None:
+                raise
+            raise UsageError(told) from error
         for name in set(numbered) & set(columns):
             highest = max(row[columns.index(name)] for row in rows)
             self.go_on_after(table, max(highest, self._last(table, name) or 0), column=name)
@@ -277,6 +285,19 @@ def _as_three(value: Kept) -> tuple[str | None, int | None, bytes | None]:
         value if isinstance(value, int) else None,
         value if isinstance(value, bytes) else None,
     )
+
+
+def _with_nul(table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str | None:
+    """Which of the rows has a NUL character, and the remedy; None when none has."""
+    for values in (dict(zip(columns, row, strict=True)) for row in rows):
+        for name, value in values.items():
+            if isinstance(value, str) and "\0" in value:
+                known = ", ".join(f"{each} {values[each]!r}" for each in KNOWN_BY if values.get(each) is not None)
+                return (
+                    f"the row of {table} with {known} has a NUL character in {name}, which PostgreSQL cannot hold; "
+                    "erase it where it comes from or take the character out there, and copy again"
+                )
+    return None
 
 
 def _of_three(row: Sequence[Any]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from everthread.errors import UsageError
 from everthread.stores.artifacts import Artifact, ArtifactKind
 from everthread.stores.database import Connection, Database, one
+from everthread.stores.door import guarded
 from everthread.stores.identity import Identity
 from everthread.stores.record import now_utc
 from everthread.stores.tables.threads import bind_thread, owns_thread
@@ -33,6 +34,7 @@ def artifact_id(text: str) -> str:
     return f"sha256:{sha256(as_blob(text)).hexdigest()}"
 
 
+@guarded
 class Artifacts:
     """The artifacts of a store. A user sees those that were put for that user, and no others. Each method does what
     `stores/artifacts.py` promises."""

@@ -8,6 +8,7 @@ from typing import Literal
 
 from everthread.errors import UsageError
 from everthread.stores.database import Connection, Database, Rows
+from everthread.stores.door import guarded
 from everthread.stores.identity import Identity, thread_name_check
 from everthread.stores.tables.threads import bind_thread, owns_thread
 from everthread.stores.tables.values import as_blob, as_text
@@ -17,6 +18,7 @@ __all__ = ["Inbox", "erase_inputs"]
 WAITING = "SELECT message_id, delivery, text FROM inbox WHERE thread_id = ? AND text IS NOT NULL ORDER BY seq"
 
 
+@guarded
 class Inbox:
     """The inputs of a store's threads. An input is on disk when `admit` returns. Each method does what
     `stores/inbox.py` promises."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from everthread.errors import Conflict, UsageError
 from everthread.stores.database import Connection, Database, one
+from everthread.stores.door import guarded
 from everthread.stores.identity import Identity
 from everthread.stores.jobs import Handlers, Job, JobInfo, JobStatus, wordless
 from everthread.stores.record import new_id, now_utc
@@ -24,6 +25,8 @@ BACKOFF = (timedelta(seconds=10), timedelta(minutes=1), timedelta(minutes=10), t
 """How long a job waits after its first, second, third and fourth failure."""
 ATTEMPTS = len(BACKOFF) + 1
 """A job that has failed this often is given up: `failed` lists it."""
+LAST = micros(datetime.max.replace(tzinfo=UTC))
+"""The last moment of the calendar."""
 LONGEST = timedelta(days=1)
 """How long a lease lasts at most. One that runs longer was given by a clock that was wrong, and holds nothing up."""
 ERROR_LENGTH = 500
@@ -95,6 +98,7 @@ RETURNING passed_by
 """
 
 
+@guarded
 class Jobs:
     """The jobs of a store, for every tenant: a worker is trusted, and acts for the job's own tenant and user. Each
     method does what `stores/jobs.py` promises.
@@ -137,7 +141,7 @@ class Jobs:
         with self._database.beside() as connection:
             for spent in connection.unlocked(SPENT, chosen):
                 connection.execute(GIVE_UP, spent)
-            row = _leased(connection, chosen, micros(time + timedelta(seconds=seconds)))
+            row = _leased(connection, chosen, _after(time, timedelta(seconds=seconds)))
         return None if row is None else _job(row)
 
     def waiting(self, kinds: Sequence[str] | None = None, *, now: datetime | None = None) -> int:
@@ -155,7 +159,7 @@ class Jobs:
             job,
             "due_at = ?4 WHERE id = ?1 AND token = ?2 AND status = 'leased' AND due_at > ?3",
             micros(time),
-            micros(time + timedelta(seconds=seconds)),
+            _after(time, timedelta(seconds=seconds)),
         )
 
     def complete(self, job: Job) -> None:
@@ -171,7 +175,7 @@ class Jobs:
             job,
             "status = ?3, due_at = ?4, error = ?5 WHERE id = ?1 AND token = ?2 AND status = 'leased'",
             "failed" if given_up else "ready",
-            micros((now or now_utc()) + wait),
+            _after(now or now_utc(), wait),
             _storable(error),
         )
 
@@ -314,6 +318,11 @@ def enqueue_job(
         (id, *owner, key, kind, lane, _plain(kind, payload), micros(due_at) or 0, micros(now or now_utc())),
     )
     return id
+
+
+def _after(time: datetime, wait: timedelta) -> int:
+    """So long after a time, in microseconds since 1970; not after the calendar's end."""
+    return min(micros(time) + wait // timedelta(microseconds=1), LAST)
 
 
 def _plain(kind: str, payload: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from everthread.stores.contract import (
     Touch,
 )
 from everthread.stores.database import Database
+from everthread.stores.door import guarded
 from everthread.stores.embedding import Embedder, resolve_embedder
 from everthread.stores.identity import Identity, Memory, Scope
 from everthread.stores.record import Change, ErasureReceipt, Recall, Receipt, Record, Selection, Status
@@ -55,6 +56,7 @@ from everthread.stores.tables.transfer import Transfer
 __all__ = ["TableStore"]
 
 
+@guarded
 class TableStore(MemoryStore):
     """A MemoryStore in the tables of `database`; the other settings are those of `SqliteStore` and `PostgresStore`."""
 

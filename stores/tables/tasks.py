@@ -11,6 +11,7 @@ from typing import Any
 
 from everthread.errors import Conflict, UsageError
 from everthread.stores.database import Connection, Database, one
+from everthread.stores.door import guarded
 from everthread.stores.identity import Identity, aware
 from everthread.stores.record import new_id, now_utc
 from everthread.stores.tables import outbox
@@ -87,6 +88,7 @@ SELECT 1 FROM before WHERE id = ?
 """Whether a task is among those that must come before itself."""
 
 
+@guarded
 class Tasks:
     """The task repository of a store. A user sees that user's tasks, and no others. Each method does what
     `stores/tasks.py` promises."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from everthread.errors import AccessDenied, UsageError
 from everthread.stores.database import EVERY, Connection, Database, Rows, one
+from everthread.stores.door import guarded
 from everthread.stores.identity import Identity
 from everthread.stores.record import Evidence, now_utc
 from everthread.stores.scoring import Document
@@ -79,6 +80,7 @@ WHERE threads.tenant = ? AND threads.user = ? AND messages.erased_at IS NULL ORD
 """
 
 
+@guarded
 class Transcripts:
     """The transcripts of a store. Each message is in the search index from the moment it is kept; its id there is its
     number in the whole store, so that one user's messages can be found together and read back (`lookup`). Each method

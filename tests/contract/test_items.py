@@ -154,7 +154,9 @@ def test_concurrent_callers_fail_alone(ours: MemoryStore) -> None:
         (PutOp(("n",), "bad", {"x": "\ud800"}), r"value of 'bad' in \('n',\): .x must be valid Unicode"),
         (PutOp(("n",), "bad", {"\ud800": 1}), "value of 'bad'.* must be valid Unicode"),
         (PutOp(("n",), "bad", ["x"]), "must be a dict, not list"),  # type: ignore[arg-type]
-        (PutOp(("n",), "\udfff", {}), "key: must be valid Unicode"),
+        (PutOp(("n",), "\udfff", {}), "key: '.udfff' has a lone surrogate, which is not valid Unicode; leave it out"),
+        (PutOp(("n",), "a\0b", {}), "key: 'a.x00b' has a NUL character; leave it out"),
+        (GetOp(("n",), "a\0b"), "key: 'a.x00b' has a NUL character; leave it out"),
         (PutOp(("n\ud83d",), "bad", {}), "namespace: must be valid Unicode"),
         (PutOp((), "bad", {}), "namespace: must not be empty"),
         (PutOp(("n",), 7, {}), "key: must be text, not int"),  # type: ignore[arg-type]

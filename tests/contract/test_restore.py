@@ -587,6 +587,14 @@ def test_what_is_no_export_is_said_to_be_none(tmp_path: Path, store: MemoryStore
         ),
         (lambda lines: [line.replace('"kind":"summary"', '"kind":"dream"') for line in lines], "artifact: kind"),
         (lambda lines: [line.replace("Be kind.", "Be bad.") for line in lines], "not the hash of the text"),
+        (
+            lambda lines: [line.replace('"subject":"ana"', r'"subject":"a\u0000na"') for line in lines],
+            r"record: revisions.0..subject: 'a.x00na' has a NUL character; leave it out of the line",
+        ),
+        (
+            lambda lines: [line.replace('"predicate":"length', r'"predicate":"\ud800length') for line in lines],
+            "surrogate",
+        ),
     ],
 )
 def test_a_spoilt_file_is_refused_before_anything_is_written(
