@@ -37,6 +37,7 @@ def test_the_source_is_not_changed(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.filterwarnings("ignore:The default datetime adapter:DeprecationWarning")  # LangGraph's store, on 3.12
 def test_an_item_with_a_time_to_live_says_when_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with SqliteStore.from_conn_string(str(path), ttl={}) as store:
