@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
@@ -54,14 +55,15 @@ class Query(NamedTuple):
         """The query of a text, with its embedding when there is one, and with that of its tokens. `today`: when it is
         asked; without it "last week" names no days."""
         weighed = {term_hash(term): weight for term, weight in query_terms(text).items()}
-        words = None if tokens is None or vector is None else _words(text, tokens)
+        said = [] if tokens is None else [*_said(text)]
+        words = None if tokens is None or vector is None else _words(said, len(text), tokens)
         return cls(
             text,
             weighed,
             None if vector is None else unit(vector),
             words,
             () if today is None else tuple(days_named(text, today)),
-            None if words is None else _telling(text, words),
+            None if words is None else _telling(said, words),
         )
 
     @property
@@ -75,24 +77,34 @@ class Query(NamedTuple):
         return min(1.0, LONG_QUERY / max(1, len(self.terms)))
 
 
-def _words(text: str, tokens: Tokens) -> dict[int, Floats]:
-    """Token vectors summed by word."""
-    word_at = np.full(len(text) + 1, -1)
-    hashes = []
-    for n, (start, end, term) in enumerate(spans(text)):
-        word_at[start:end] = n
-        hashes.append(SAYS_NOTHING if term is None else term_hash(term))
+Said = tuple[int, int, int]
+"""From where to where a word stands in a text, and the hash of its term; `SAYS_NOTHING` for one that has none."""
+
+
+def _said(text: str) -> Iterator[Said]:
+    return ((start, end, SAYS_NOTHING if term is None else term_hash(term)) for start, end, term in spans(text))
+
+
+def _words(said: Sequence[Said], length: int, tokens: Tokens) -> dict[int, Floats]:
+    """Token vectors summed by word; a token belongs to the first word that it touches."""
+    word_at: list[int | None] = [None] * (length + 1)
+    for start, end, word in said:
+        word_at[start:end] = [word] * (end - start)
     found: dict[int, Floats] = {}
     for (start, end), row in zip(tokens.places, tokens.rows, strict=True):
-        numbers = word_at[start : max(end, start + 1)]
-        numbers = numbers[numbers >= 0]
-        word = hashes[int(numbers[0])] if len(numbers) else SAYS_NOTHING
+        touched = (word for word in word_at[start : max(end, start + 1)] if word is not None)
+        word = next(touched, SAYS_NOTHING)
         found[word] = found[word] + row if word in found else row
     return found
 
 
-def _telling(text: str, words: dict[int, Floats]) -> dict[int, float]:
+def _telling(said: Sequence[Said], words: dict[int, Floats]) -> dict[int, float]:
     """How much each word says, however often it is said."""
-    said = Counter(term_hash(term) for _, _, term in spans(text) if term is not None)
-    lengths = {word: float(np.linalg.norm(words[word])) / times for word, times in said.items() if word in words}
-    return {word: min(1.0, length / TELLING) for word, length in lengths.items()}
+    times = Counter(word for _, _, word in said if word != SAYS_NOTHING and word in words)
+    if not times:
+        return {}
+    lengths = np.linalg.norm(np.stack([words[word] for word in times]), axis=1)
+    return {
+        word: min(1.0, float(length) / count / TELLING)
+        for (word, count), length in zip(times.items(), lengths, strict=True)
+    }

@@ -140,7 +140,7 @@ def entity_links(query: str, records: Iterable[Record]) -> list[float]:
 
 def task_matches(task: str | None, records: Sequence[Record]) -> list[float]:
     """For each record how much of what it says the task in hand names too, by weight, from 0 to 1; 0 without a task."""
-    if not task:
+    if not (task and records):
         return [0.0] * len(records)
     named = query_terms(task).keys()
     return [_share_of(query_terms(record.statement), named) for record in records]

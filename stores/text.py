@@ -41,6 +41,7 @@ UNSPACED = (
 
 _TOKEN = re.compile(f"[{UNSPACED}]+|[^\\W_{UNSPACED}]+")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 
 STOP_WORDS = frozenset(
     # English: articles, auxiliaries, pronouns, question words, prepositions, and what "don't", "I'll" leave behind
@@ -93,6 +94,9 @@ def _stem(word: str) -> str:
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
     """(term, word it came from), in order; a run of unspaced script gives its characters, then its bigrams."""
+    if text.isascii():  # the same, without a look at each word's script
+        yield from ((_stem(word[:MAX_WORD]), word) for word in _ASCII_WORD.findall(text.lower()))
+        return
     for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text).lower()):
         word = match[0]
         if _IS_UNSPACED.match(word):

@@ -265,10 +265,10 @@ def _looked_up(identity: Identity, store: MemoryStore, message: BaseMessage) -> 
 
 def _sound(message: BaseMessage) -> BaseMessage:
     """The message as valid Unicode: providers refuse anything else, and would at each later turn."""
-    if isinstance(message.content, str) and not getattr(message, "tool_calls", None):
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    if isinstance(message.content, str) and not calls:
         text = sound(message.content)
         return message if text is message.content else message.model_copy(update={"content": text})
-    calls = message.tool_calls if isinstance(message, AIMessage) else []
     content, arguments = _sound_in(message.content), _sound_in(calls)
     if content == message.content and arguments == calls:
         return message
