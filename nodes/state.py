@@ -25,6 +25,7 @@ __all__ = [
     "NodeInput",
     "Reference",
     "Window",
+    "in_view",
     "is_marked",
     "last_request",
     "mark_of",
@@ -130,14 +131,19 @@ def visible(state: MemoryState) -> list[AnyMessage]:
 
     A result that came after its call had left the window brings the view back to that call, until the model has read
     it."""
-    messages, window = state.get("messages", []), state.get("window", {})
-    cut, shrunk = window.get("cut"), window.get("shrunk", {})
-    start = place_of(messages, cut) or 0
-    start = min([start, *_calls_of_unread(messages)]) if start else 0
+    shrunk = state.get("window", {}).get("shrunk", {})
     return [
         pointed(message, shrunk[message.id]) if message.id in shrunk and isinstance(message, ToolMessage) else message
-        for message in messages[start:]
+        for message in in_view(state)
     ]
+
+
+def in_view(state: MemoryState) -> list[AnyMessage]:
+    """The same messages as the thread has them."""
+    messages = state.get("messages", [])
+    start = place_of(messages, state.get("window", {}).get("cut")) or 0
+    start = min([start, *_calls_of_unread(messages)]) if start else 0
+    return messages[start:]
 
 
 def place_of(messages: Sequence[AnyMessage], message_id: str | None) -> int | None:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from everthread.errors import UsageError
 from everthread.nodes.compact.budget import Counter, count_tokens
 from everthread.nodes.eviction import pointed, text_in
-from everthread.nodes.state import MemoryState, is_marked, visible
+from everthread.nodes.state import MemoryState, in_view, is_marked, visible
 
 __all__ = ["KEEP_TOKENS", "Leaving", "checked_turns", "leaving", "many_turns", "safe_cut", "unread", "whole_starts"]
 
@@ -104,7 +104,7 @@ def _cut(messages: Sequence[BaseMessage], each: Sequence[int], keep_tokens: int)
 def many_turns(state: MemoryState, keep_turns: int | None) -> bool:
     """Whether twice as many turns of the user are visible as should stay: some leave then, so that the view does not
     move, and no summary is made, at each turn."""
-    return keep_turns is not None and sum(map(_begins_a_turn, visible(state))) > 2 * keep_turns
+    return keep_turns is not None and sum(map(_begins_a_turn, in_view(state))) > 2 * keep_turns
 
 
 def checked_turns(keep_turns: int | None) -> int | None:

@@ -25,7 +25,7 @@ from everthread.nodes.retrieve.checks import (
 )
 from everthread.nodes.retrieve.pack import pack
 from everthread.nodes.retrieve.query import asked_at, queries_of, task_in
-from everthread.nodes.state import MemoryState, MemoryUpdate, last_request, visible
+from everthread.nodes.state import MemoryState, MemoryUpdate, in_view, last_request
 from everthread.stores.access import unfit
 from everthread.stores.contract import MemoryStore, Source, Task
 from everthread.stores.identity import MemoryContext
@@ -149,7 +149,7 @@ class Retrieve(Node):
                 context,
                 queries,
                 thread_id=named_thread(runtime),
-                in_view=[message.id for message in visible(state) if message.id],
+                in_view=[message.id for message in in_view(state) if message.id],
                 said_at=asked_at(messages),
                 task=_task_of(state, store, context),
             )
