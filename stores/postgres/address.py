@@ -56,9 +56,11 @@ def schema_named(name: str) -> str:
     return name
 
 
-def where(url: str) -> str:
-    """The server, database and schema that a URL means; neither user nor password."""
+def where(url: str, schema: str | None = None) -> str:
+    """What a store is called in messages: the server, the database and the schema (`schema`, or the one that the URL
+    names); neither user nor password."""
     url, ours = without_ours(url)
     told = parts_of(url)
     host, port, name = (told.get(key, default) for key, default in (("host", ""), ("port", 5432), ("dbname", "")))
-    return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={schema_named(ours.get('schema') or SCHEMA)}"
+    meant = schema_named(schema or ours.get("schema") or SCHEMA)
+    return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={meant}"

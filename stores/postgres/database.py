@@ -17,7 +17,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from everthread.errors import StoreError, UsageError
 from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import Lane, one
-from everthread.stores.postgres.address import SCHEMA, parts_of, schema_named, where, without_ours
+from everthread.stores.postgres.address import SCHEMA, schema_named, where, without_ours
 from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WIDE, WRITING, Connection, lock
 from everthread.stores.postgres.samples import forget_samples
 from everthread.stores.postgres.vacuum import vacuum
@@ -80,7 +80,7 @@ class Database:
         self._has_wide = False
         self.pgvector: str | None = None
         """The schema of pgvector; None where it is missing."""
-        self.path = _called(url, self.schema)
+        self.path = where(url, self.schema)
         with translated(self.path):
             with self._connected() as connection:
                 self._migrate(connection)
@@ -274,7 +274,7 @@ class Database:
         """A connection, and whether a transaction is begun: where nobody `waits` for that, it may begin in one trip
         with what is asked. One that had broken in the pool is replaced: nothing was done yet."""
         while True:
-            raw = self._pool.getconn()
+            raw = self._free()
             if not waits and _is_quiet(raw):
                 return raw, False
             try:
@@ -286,6 +286,14 @@ class Database:
                 if not broken:
                     raise
                 self._pool.check()  # the others may have broken with it
+
+    def _free(self) -> psycopg.Connection[Any]:
+        """A connection of the pool. Where it has none, the server says why, unless all are in use."""
+        try:
+            return self._pool.getconn()
+        except PoolTimeout:
+            with self._connected():
+                raise
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -397,12 +405,6 @@ def _pgvector(connection: psycopg.Connection[Any]) -> str | None:
     return None if found is None else str(found[0])
 
 
-def _called(url: str, schema: str) -> str:
-    """What a store is called in messages: neither user nor password."""
-    told = parts_of(url)
-    return f"schema {schema} of PostgreSQL database {told.get('dbname', 'by default')}"
-
-
 @contextmanager
 def translated(path: str) -> Iterator[None]:
     """Turn the driver's errors into ours, once, at the edge; the driver's error stays as the cause."""
@@ -429,11 +431,26 @@ def translated(path: str) -> Iterator[None]:
             raise UsageError("an id, key or name has a NUL character, which PostgreSQL cannot hold") from error
         raise StoreError(f"{path}: {_first_line(error)}") from error
     except psycopg.OperationalError as error:
+        refused = _refusal(error)
+        if refused is not None:
+            raise StoreError(
+                f"{path}: the server refuses the connection ({refused}); check user, password and database"
+            ) from error
         raise StoreError(
             f"{path} cannot be reached ({_first_line(error)}); nothing was written if it was in the middle"
         ) from error
     except psycopg.Error as error:
         raise StoreError(f"{path}: {_first_line(error)}") from error
+
+
+def _refusal(error: psycopg.Error) -> str | None:
+    """Why a server that was reached lets nobody in; None when that is not so. libpq gives no code for it."""
+    if error.sqlstate is not None:
+        return None
+    answered, _, said = str(error).partition("FATAL:")
+    if said:
+        return said.strip().split("\n", 1)[0]
+    return "no password supplied" if "no password supplied" in answered else None
 
 
 def _first_line(error: BaseException) -> str:

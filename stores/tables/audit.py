@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from heapq import merge
@@ -137,7 +137,7 @@ def verified(connection: Connection, tenant: str | None = None) -> Finding:
     """Whether every entry of this tenant's chain (None: of each) is as it was written, follows the one before it, and
     is found by the records it names."""
     chains, entries = connection.execute(
-        f"SELECT count(DISTINCT tenant), count(*) FROM audit {_of(tenant)}", _only(tenant)
+        f"SELECT count(DISTINCT tenant), count(*) FROM audit {_of(tenant)}", {"tenant": tenant}
     ).fetchall()[0]
     broken = first_broken(connection, tenant)
     if broken is not None:
@@ -160,12 +160,27 @@ def verified(connection: Connection, tenant: str | None = None) -> Finding:
 
 def index_drift(connection: Connection, tenant: str | None = None) -> int:
     """How many entries of this tenant (None: of all) are not indexed by the records that they name."""
+    if _sum(_indexed(connection, tenant)) == _sum(
+        (place, id) for place, ids in _named(connection, tenant) for id in ids
+    ):
+        return 0  # found without keeping any of it
     known: dict[Place, set[str]] = {}
-    indexed = connection.execute(f"SELECT tenant, seq, record_id FROM audit_records {_of(tenant)}", _only(tenant))
-    for whose, seq, record_id in indexed:
-        known.setdefault((str(whose), int(seq)), set()).add(str(record_id))
+    for place, id in _indexed(connection, tenant):
+        known.setdefault(place, set()).add(id)
     named = dict(_named(connection, tenant))
     return sum(known.get(place, set()) != named.get(place, set()) for place in known.keys() | named.keys())
+
+
+def _indexed(connection: Connection, tenant: str | None) -> Iterator[tuple[Place, str]]:
+    """The records by which each entry is found."""
+    told = f"SELECT tenant, seq, record_id FROM audit_records {_of(tenant)}"
+    for whose, seq, record_id in connection.streamed(told, {"tenant": tenant}):
+        yield (str(whose), int(seq)), str(record_id)
+
+
+def _sum(pairs: Iterable[tuple[Place, str]]) -> int:
+    """One number for any amount of pairs, each there once, in whatever order."""
+    return sum(int.from_bytes(sha256(repr(pair).encode("utf-8", "surrogatepass")).digest()) for pair in pairs)
 
 
 def reindex(connection: Connection) -> None:
@@ -313,7 +328,8 @@ def _records_of(action: str, detail: Mapping[str, Any]) -> set[str]:
 
 def _named(connection: Connection, tenant: str | None) -> Iterable[tuple[Place, set[str]]]:
     """The records that each entry names; those that name none are left out."""
-    entries = connection.execute(f"SELECT tenant, seq, action, detail FROM audit {_of(tenant)}", _only(tenant))
+    told = f"SELECT tenant, seq, action, detail FROM audit {_of(tenant)}"
+    entries = connection.streamed(told, {"tenant": tenant})
     for whose, seq, action, detail in entries:
         ids = _records_of(str(action), json.loads(str(detail)))
         if ids:
@@ -323,9 +339,9 @@ def _named(connection: Connection, tenant: str | None) -> Iterable[tuple[Place, 
 def first_broken(connection: Connection, tenant: str | None = None) -> Place | None:
     """The first row of this tenant (None: of any) that was changed, or that follows a gap; None when each chain is
     whole."""
-    rows = connection.execute(
+    rows = connection.streamed(
         f"SELECT tenant, seq, at, user, action, detail, hash FROM audit {_of(tenant)} ORDER BY tenant, seq",
-        _only(tenant),
+        {"tenant": tenant},
     )
     for whose, chain in groupby(rows, key=itemgetter(0)):
         last = b""
@@ -337,11 +353,7 @@ def first_broken(connection: Connection, tenant: str | None = None) -> Place | N
 
 
 def _of(tenant: str | None) -> str:
-    return "" if tenant is None else "WHERE tenant = ?"
-
-
-def _only(tenant: str | None) -> tuple[str, ...]:
-    return () if tenant is None else (tenant,)
+    return "" if tenant is None else "WHERE tenant = :tenant"
 
 
 def link(last: bytes, row: tuple[Any, ...]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -170,6 +171,33 @@ def test_the_chain_that_tenants_shared_becomes_one_for_each(tmp_path: Path, ana:
         assert store.verify_audit() == whole
         assert [entry.seq for entry in store.audit(ana, record_id="mem_5")] == [3]
         assert [entry.action for entry in store.audit(ana)] == ["erase", "erase", "erase", "consent"]
+
+
+class Watched:
+    """A connection that remembers how many rows it gave all at once."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.at_once: list[int] = []
+
+    def execute(self, sql: str, values: Any = None) -> Any:
+        rows = self._connection.execute(sql, values).fetchall()
+        self.at_once.append(len(rows))
+        return SimpleNamespace(fetchall=lambda: rows)
+
+    def streamed(self, sql: str, values: Any) -> Any:
+        return self._connection.streamed(sql, values)
+
+
+def test_a_whole_log_is_verified_without_reading_it_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    with SqliteStore(file, embedder="none") as store:
+        for n in range(20):
+            write(store, Identity(tenant="acme", user="ana"), create(learnt(f"fact {n}")))
+        with store._database.read() as connection:
+            watched = Watched(connection)
+            assert audit.verified(watched).detail == "chain of 20 entries verified"  # type: ignore[arg-type]
+    assert watched.at_once == [1]
 
 
 @pytest.mark.parametrize(

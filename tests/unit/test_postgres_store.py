@@ -14,6 +14,7 @@ from everthread import Identity, Scope
 from everthread.errors import StoreError, UsageError
 from everthread.stores import MemoryStore, PostgresStore, open_checkpointer, open_store
 from everthread.stores.open import located, shown
+from everthread.stores.postgres.address import where
 from everthread.stores.postgres.database import migrations
 from everthread.stores.record import Selection, now_utc
 
@@ -108,6 +109,30 @@ def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
     with pytest.raises(StoreError, match="cannot be reached") as caught:
         opened("postgresql://ana:secretword@127.0.0.1:1/nowhere?connect_timeout=2")
     assert "secretword" not in str(caught.value)
+
+
+def test_a_server_that_lets_nobody_in_is_told_apart_from_one_that_is_not_there(postgres: Postgres) -> None:
+    role = postgres.guarded("a password of eight words")
+    for url, why in (
+        (postgres.url_of(role, "another password"), f'password authentication failed for user "{role}"'),
+        (postgres.url_of("nobody", ""), 'role "nobody" does not exist'),
+        (in_database(postgres.url, "nothere"), 'database "nothere" does not exist'),
+    ):
+        with pytest.raises(StoreError) as caught:
+            opened(url)
+        said = f"{where(url)}: the server refuses the connection ({why}); check user, password and database"
+        assert str(caught.value) == said
+
+
+def test_a_pool_that_gets_no_connection_says_why(postgres: Postgres, ana: Identity) -> None:
+    role = postgres.guarded("a password of eight words")
+    postgres.run("GRANT CREATE ON DATABASE {} TO {}", str(conninfo_to_dict(postgres.url)["dbname"]), role)
+    url = postgres.url_of(role, "a password of eight words")
+    with PostgresStore(url, embedder="none", timeout=1) as store:
+        postgres.run("ALTER ROLE {} PASSWORD 'changed'", role)
+        postgres.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", values=(role,))
+        with pytest.raises(StoreError, match="password authentication failed"):
+            store.set_consent(ana, "read")
 
 
 def test_connections_that_the_server_ended_are_replaced(postgres: Postgres, ana: Identity) -> None:
