@@ -11,20 +11,19 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 
 from everthread.stores.contract import Task
+from everthread.stores.passages import shortened
 from everthread.stores.record import Authority, Evidence, Record, Status
 from everthread.stores.text import sound
 
 __all__ = [
     "CITING",
     "HEADER",
-    "MOST_SAID",
     "fenced",
     "inert",
     "line",
     "render",
     "render_evidence",
     "render_foreign",
-    "shortened",
     "without_our_tags",
 ]
 
@@ -81,9 +80,6 @@ _UNSEEN = re.compile(
 )
 """What nobody sees: controls, directions, zero-width characters, fillers, tags, private use. Joiners stay, without
 which neither Persian nor many emoji can be written, and so does what asks for an emoji's picture."""
-MOST_SAID = 4_000
-"""Characters of a message that was said that stand in a line, as many as a record's statement may have: somebody may
-have pasted a book."""
 _OVER: dict[Status, str] = {
     "pending": "WAITS FOR REVIEW: do not rely on it",
     "superseded": "SUPERSEDED: no longer holds",
@@ -104,8 +100,9 @@ def render(
 ) -> str:
     """The block, in order, contested records side by side; empty text when there is nothing.
 
-    `said` are messages as they were said, `tasks` what is open, `markers` the number of each record's marker, and
-    `notes` what is known of a record besides: "profile", or what a verifier found, "confirmed" or "unconfirmed".
+    `said` are messages as they were said, or what is to be shown of them, `tasks` what is open, `markers` the number of
+    each record's marker, and `notes` what is known of a record besides: "profile", or what a verifier found,
+    "confirmed" or "unconfirmed".
     """
     lines = [
         *(line(record, (markers or {}).get(record.id), (notes or {}).get(record.id)) for record in _paired(records)),
@@ -163,19 +160,11 @@ _VERIFY = {
 
 
 def _said(said: Evidence) -> str:
-    """One message as one line of the block; of a long one its head and its tail."""
+    """One message as one line of the block; of a long one of which no part was chosen its head and its tail."""
     return (
         f"- [{inert(said.speaker or said.role)} said, {said.at:%Y-%m-%d}, thread {inert(said.thread_id)}] "
         f"{inert(shortened(said.text))}"
     )
-
-
-def shortened(text: str, most: int = MOST_SAID) -> str:
-    """The text, or what stands at its beginning and at its end with a word on how much is left out between."""
-    if len(text) <= most:
-        return text
-    head = most * 3 // 4
-    return f"{text[:head]} ... ({len(text) - most:,} characters are left out) ... {text[head - most :]}"
 
 
 def _task(task: Task) -> str:

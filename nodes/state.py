@@ -53,6 +53,8 @@ class Reference(TypedDict):
     """Where it comes from, when no search for records found it."""
     thread_id: NotRequired[str]
     """The thread of a message."""
+    part: NotRequired[list[int]]
+    """From which character, and to which, a long message is shown."""
     checked: NotRequired[Literal["confirmed", "unconfirmed"]]
     """What a verifier found of a record that is to be verified before use."""
 

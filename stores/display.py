@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from everthread.stores.record import ErasureReceipt, Recall, Receipt, Record
+from everthread.stores.passages import excerpt, part_shown
 
-__all__ = ["table", "told"]
+if TYPE_CHECKING:
+    from everthread.stores.record import ErasureReceipt, Hit, Recall, Receipt, Record
+
+__all__ = ["shown", "table", "told"]
+
+MOST_SHOWN = 200
+"""Tokens of a message that a table shows."""
 
 
 def told(value: object) -> str:
@@ -26,6 +31,13 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table; a cell can hold any text without breaking it."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def shown(hit: Hit) -> str:
+    """What a person is shown of a hit: a record's statement, and of a long message the passage that answers."""
+    if hit.source == "records":
+        return hit.statement
+    return excerpt(hit.statement, part_shown(hit.statement, hit.passage, MOST_SHOWN))
 
 
 def record_table(record: Record) -> str:
@@ -53,7 +65,7 @@ def erasure_table(receipt: ErasureReceipt) -> str:
 def recall_table(recall: Recall) -> str:
     """One recall: the hits in order with their signals, then what was dropped."""
     rows = [
-        (mark, hit.statement, f"{hit.score:.3f}", _signals(hit.signals.model_dump()), hit.why)
+        (mark, shown(hit), f"{hit.score:.3f}", _signals(hit.signals.model_dump()), hit.why)
         for mark, hits in (("kept", recall.hits), ("dropped", recall.dropped))
         for hit in hits
     ]

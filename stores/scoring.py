@@ -269,6 +269,11 @@ class Corpus:
         fused = _by_best(fused)
         return Scores(keyword, semantic, fused, cosine, found.told, fused * np.float32(scale))
 
+    def likeness(self, n: int, query: Query) -> Floats:
+        """How alike each piece of the n-th document is to the query, its words weighed: the centred cosine. Empty when
+        that is not known."""
+        return self._dense_of(query).likeness(n, self._weighed(query))
+
     @property
     def _context_share(self) -> float:
         """What the context adds to a document's own score."""
@@ -584,6 +589,15 @@ class _Dense:
         near = self._contexts.cosine(self._windowed(whole) / self._length, weighed)
         context[self.known] = near[self.known]
         return chunk, context, cosine
+
+    def likeness(self, n: int, vector: Floats | None) -> Floats:
+        """The centred cosine of each chunk of one document."""
+        if vector is not None and self.known.any() and self.known[n]:
+            for (vectors, places), centred in zip(self._parts, self._chunks, strict=True):
+                for row in np.flatnonzero(places == n).tolist():
+                    chunks = unit(vectors.unit_chunks(row) - centred.mean)
+                    return np.asarray(chunks @ unit(vector - centred.mean), np.float32)
+        return np.zeros(0, np.float32)
 
     def summed(self, plain: NDArray[np.float64]) -> NDArray[np.float64]:
         """The sums of `keywords.Whole` that are vectors; counts what there is of them into `plain`."""

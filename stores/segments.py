@@ -202,6 +202,11 @@ class Vectors:
         """Whether each row has one chunk."""
         return len(self.rows) == len(self.chunks)
 
+    def unit_chunks(self, n: int) -> Floats:
+        """The unit chunks of the n-th of `rows`."""
+        chunks = slice(self.starts[n], self.starts[n + 1] if n + 1 < len(self.starts) else None)
+        return np.asarray(self.chunks[chunks] * self.inverse[chunks, None], np.float32)
+
     def whole(self, rows: Ints) -> Floats:
         """The sum of each row's unit chunks, weighed by their sizes; zeros for a row that has none."""
         sums = np.zeros((len(rows), self.chunks.shape[1]), np.float32)

@@ -332,8 +332,8 @@ def _turn(store: MemoryStore, here: Here, query: str, thread_id: str | None) -> 
 
 def _print_turn(turn: Looked) -> None:
     """What a turn adds to the search, and what it leaves out of it."""
-    kept = [(each.text, "shown", each.why or "found by the search", each.id) for each in turn.kept]
-    left = [(each.candidate.text, each.rule, each.why, each.candidate.id) for each in turn.left_out]
+    kept = [(each.shown, "shown", each.why or "found by the search", each.id) for each in turn.kept]
+    left = [(each.candidate.shown, each.rule, each.why, each.candidate.id) for each in turn.left_out]
     if kept or left:
         print_table(("in a turn", "rule", "why", "id"), [*kept, *left], under=("why", "id"))
     else:
@@ -341,12 +341,14 @@ def _print_turn(turn: Looked) -> None:
 
 
 def _print_recall(found: Recall, *, explain: bool = False) -> None:
+    from everthread.stores.display import shown
+
     if found.hits and explain:
         columns = ("statement", "score", "signals", "ranks", "why", "id")
         print_table(columns, _explained(found.hits), under=columns[2:], named=columns[2:4], stacked=True)
     elif found.hits:
         rows = [
-            (hit.statement, f"{hit.score:.3f}", hit.speaker or "", when(hit.at), hit.source, _id_of(hit))
+            (shown(hit), f"{hit.score:.3f}", hit.speaker or "", when(hit.at), hit.source, _id_of(hit))
             for hit in found.hits
         ]
         print_table(("statement", "score", "who", "when", "source", "id"), rows, under=("who", "when", "source", "id"))
@@ -361,10 +363,12 @@ def _print_recall(found: Recall, *, explain: bool = False) -> None:
 
 
 def _explained(hits: Sequence[Hit]) -> list[tuple[str, ...]]:
-    """Statement, score, signals, place in each arm, why, id: what the columns of an explanation are."""
+    """What is shown of it, score, signals, place in each arm, why, id: what the columns of an explanation are."""
+    from everthread.stores.display import shown
+
     return [
         (
-            hit.statement,
+            shown(hit),
             f"{hit.score:.3f}",
             ", ".join(f"{name} {value:.2f}" for name, value in hit.signals.model_dump().items() if value),
             ", ".join(f"{arm} #{rank}" for arm, rank in hit.ranks.items()),

@@ -23,6 +23,7 @@ from everthread.nodes.retrieve.node import Retrieve
 from everthread.nodes.retrieve.query import asked_at
 from everthread.nodes.state import MARK, last_request
 from everthread.stores.identity import MemoryContext
+from everthread.stores.passages import MOST_TOKENS, part_shown
 from everthread.stores.ranking import ON_DEMAND_FLOOR
 from everthread.stores.record import Hit, Receipt, Record, Selection
 
@@ -196,6 +197,8 @@ def _result(
         mark["records"] = [[record.id, record.revision] for record in records]
     if evidence:
         mark["evidence"] = [[hit.thread_id, message_id] for hit in evidence for message_id in hit.message_ids]
+        parts = [(hit, part_shown(hit.statement, hit.passage, MOST_TOKENS)) for hit in evidence]
+        mark["parts"] = [[hit.thread_id, hit.message_ids[0], [*part]] for hit, part in parts if part]
     if receipt:
         mark["receipt"] = receipt.id
     return ToolMessage(content=text, tool_call_id=str(runtime.tool_call_id), name=name, additional_kwargs={MARK: mark})

@@ -22,6 +22,7 @@ from everthread.nodes.sendable import joined, sendable
 from everthread.nodes.state import MARK, MemoryState, Reference, is_marked, mark_of, visible
 from everthread.stores.contract import MemoryStore, Task, TaskStatus
 from everthread.stores.identity import Identity
+from everthread.stores.passages import excerpt
 from everthread.stores.record import Evidence, Record
 from everthread.stores.text import sound
 
@@ -159,11 +160,12 @@ def recalled_of(state: Mapping[str, Any], runtime: Runtime[Any]) -> Recalled:
     references = references_of(state)
     records = [ref for ref in references if ref.get("source") in (None, "profile")]
     said = [(ref["thread_id"], ref["id"]) for ref in references if ref.get("source") == "evidence"]
+    parts = {(ref["thread_id"], ref["id"]): ref["part"] for ref in references if "part" in ref and "thread_id" in ref}
     tasks = [ref["id"] for ref in references if ref.get("source") == "task"]
     notes = {ref["id"]: ref.get("checked") or ref.get("source") for ref in records}
     return Recalled(
         _read(identity, store, [(ref["id"], ref["revision"]) for ref in records]),
-        _said(identity, store, said),
+        _said(identity, store, said, parts),
         [task for task in store.tasks.of(identity, statuses=OPEN) if task.id in tasks] if tasks else [],
         {id: note for id, note in notes.items() if note},
     )
@@ -259,7 +261,7 @@ def _looked_up(identity: Identity, store: MemoryStore, message: BaseMessage) -> 
     return _Found(
         message,
         _read(identity, store, _pairs(mark.get("records"), int)),
-        _said(identity, store, _pairs(mark.get("evidence"), str)),
+        _said(identity, store, _pairs(mark.get("evidence"), str), _parts(mark.get("parts"))),
     )
 
 
@@ -309,9 +311,23 @@ def _read(identity: Identity, store: MemoryStore, references: Sequence[tuple[str
     return [record for record in found if record is not None]
 
 
-def _said(identity: Identity, store: MemoryStore, references: Sequence[tuple[str, str]]) -> list[Evidence]:
-    """The messages, without those that are gone, and those of a thread that is not this user's: whether there is one
-    is not told."""
+def _parts(listed: Any) -> dict[tuple[str, str], Any]:
+    """What is shown of long messages, by thread and message."""
+    return {
+        (each[0], each[1]): each[2]
+        for each in (listed if isinstance(listed, list | tuple) else ())
+        if isinstance(each, list | tuple) and len(each) == 3 and isinstance(each[0], str) and isinstance(each[1], str)
+    }
+
+
+def _said(
+    identity: Identity,
+    store: MemoryStore,
+    references: Sequence[tuple[str, str]],
+    parts: Mapping[tuple[str, str], Any] = MappingProxyType({}),
+) -> list[Evidence]:
+    """The messages, each with what is to be shown of it, without those that are gone, and those of a thread that is not
+    this user's: whether there is one is not told."""
     threads: dict[str, list[str]] = {}
     for thread_id, message_id in references:
         threads.setdefault(thread_id, []).append(message_id)
@@ -321,4 +337,14 @@ def _said(identity: Identity, store: MemoryStore, references: Sequence[tuple[str
             found += store.transcripts.read(identity, thread_id, ids=[id for id in ids if sound(id) == id])
         except (AccessDenied, UsageError):  # another user's, or what can be no thread's name
             continue
-    return found
+    return [_shown_of(each, parts.get((each.thread_id, each.message_id))) for each in found]
+
+
+def _shown_of(said: Evidence, part: Any) -> Evidence:
+    """A message with the part of it that is shown; all of it for what is no part of it: a client may write any."""
+    if not isinstance(part, list | tuple) or len(part) != 2 or not all(isinstance(each, int) for each in part):
+        return said
+    start, end = part
+    if not 0 <= start < end <= len(said.text):
+        return said
+    return said.model_copy(update={"text": excerpt(said.text, (start, end))})

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from everthread.nodes.state import Reference
 from everthread.stores.contract import Task
+from everthread.stores.passages import Part, excerpt
 from everthread.stores.record import Hit, Record
 
 __all__ = ["Candidate", "LeftOut", "Rule", "Sifted"]
@@ -29,6 +30,8 @@ class Candidate(NamedTuple):
     """What a verifier found."""
     why: str = ""
     """Why it was read by key."""
+    part: Part | None = None
+    """What is shown of a long message; None for all of it."""
 
     @property
     def id(self) -> str:
@@ -49,6 +52,11 @@ class Candidate(NamedTuple):
             return self.task.text
         return self.hit.statement if self.hit else ""
 
+    @property
+    def shown(self) -> str:
+        """What of it stands in the request."""
+        return self.text if self.record is not None or self.task is not None else excerpt(self.text, self.part)
+
     def reference(self) -> Reference:
         """Without a word of its text: checkpoints hold references, so that an erased record is gone from them too."""
         why = self.why or (_signals(self.hit) if self.hit else "")
@@ -62,6 +70,8 @@ class Candidate(NamedTuple):
             found["source"] = self.source
         if self.source == "evidence" and self.hit and self.hit.thread_id:
             found["thread_id"] = self.hit.thread_id
+        if self.part:
+            found["part"] = [*self.part]
         if self.checked:
             found["checked"] = self.checked
         return found

@@ -17,12 +17,14 @@ import numpy as np
 
 from everthread.errors import UsageError
 from everthread.stores.access import may_read, narrows, searched_owners, unfit
+from everthread.stores.answers import answering
 from everthread.stores.database import Connection, Cursor, Database
 from everthread.stores.identity import Identity, Owner, Scope, aware
+from everthread.stores.passages import LONG, Part
 from everthread.stores.ranking import collapse, entity_links, once, signals_of, task_matches, weigh
 from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
-from everthread.stores.scoring import Corpus, Query, Scores
+from everthread.stores.scoring import Corpus, Document, Query, Scores, pieces
 from everthread.stores.tables.indexing import Indexer
 from everthread.stores.tables.reindexing import lacks_past
 from everthread.stores.tables.rows import (
@@ -47,7 +49,7 @@ from everthread.stores.tables.search import (
     whose_past,
 )
 from everthread.stores.tables.times import micros
-from everthread.stores.tables.transcripts import Transcripts
+from everthread.stores.tables.transcripts import Transcripts, searchable
 from everthread.stores.text import ends_of, is_telling, query_terms, terms
 
 __all__ = ["Question", "Recaller"]
@@ -326,7 +328,9 @@ class Recaller:
                 some = order[start : start + asked.limit]
                 found = self._transcripts.lookup(connection, [corpus.id(n) for n in some])
                 hits += [
-                    _evidence_hit(said, _steady(float(scores.fused[n]) * scale), scores, n)
+                    _evidence_hit(
+                        said, _steady(float(scores.fused[n]) * scale), scores, n, _passage(corpus, query, n, said)
+                    )
                     for n, said in zip(some, found, strict=True)
                     if said is not None and (asked.as_of is None or said.at <= asked.as_of)
                 ]
@@ -552,7 +556,15 @@ def _likeness(keyword: float, semantic: float) -> Iterable[str]:
         yield f"is close in meaning ({semantic:.2f} of the best)"
 
 
-def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int) -> Hit:
+def _passage(corpus: Corpus, query: Query, n: int, said: Evidence) -> Part | None:
+    """Where in a long message the answer stands."""
+    text = searchable(said.text)
+    if len(text) < LONG:
+        return None
+    return answering(text, query, corpus.likeness(n, query), pieces(Document("", text)))
+
+
+def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int, passage: Part | None) -> Hit:
     keyword, semantic = _steady(float(scores.keyword[n])), _steady(float(scores.semantic[n]))
     reasons = ", ".join(_likeness(keyword, semantic)) or "stands beside what answers"
     return Hit(
@@ -560,6 +572,7 @@ def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int) -> Hit:
         thread_id=said.thread_id,
         message_ids=(said.message_id,),
         statement=said.text,
+        passage=passage,
         speaker=said.speaker or said.role,
         at=said.at,
         score=score,

@@ -74,6 +74,26 @@ def test_words_alone_find(reopen: Any, ana: Identity) -> None:
     assert found(store.recall(ana, "zyxwv"))[:1] == [odd.id]
 
 
+@pytest.mark.parametrize("embedder", [None, "none"])
+@pytest.mark.parametrize(
+    ("walk", "answer", "question"),
+    [
+        ("We walked along the river.\x00 ", "Momo, my greyhound, was bitten by a goose! ", "What bit my greyhound?"),
+        ("今天我们沿着河边走\ud800了一会儿。", "小林生日那天想要一把吉他。", "小林过生日想要什么？"),
+    ],
+)
+def test_of_a_long_message_the_sentence_that_answers_is_named(
+    reopen: Any, ana: Identity, walk: str, answer: str, question: str, embedder: str | None
+) -> None:
+    store: MemoryStore = reopen(embedder=embedder)
+    long = said("t1", "m1", walk * 200 + answer + walk * 200)
+    store.transcripts.append(ana, [long, said("t1", "m2", f"{answer}{walk}")])
+    hits = {hit.message_ids: hit for hit in store.recall(ana, question, sources={"evidence"}).hits}
+    start, end = hits[("m1",)].passage or (0, 0)
+    assert hits[("m1",)].statement[start:end].strip() == answer.strip()
+    assert hits[("m2",)].passage is None
+
+
 def test_tags_are_searched(store: MemoryStore, ana: Identity) -> None:
     (record,) = keep(store, ana, learnt("Ana likes it dark", tags=("espresso",)))
     assert found(store.recall(ana, "espresso")) == [record.id]

@@ -18,10 +18,11 @@ from support.records import create, keep, learnt, write
 from everthread import Evidence, Identity, MemoryContext, Record
 from everthread.errors import UsageError
 from everthread.graphs import MemoryMiddleware, create_memory_agent, gate
-from everthread.nodes import Reason, Retrieve, runtime_for
+from everthread.nodes import Reason, Retrieve, memory_block, runtime_for
 from everthread.nodes.block import CONTESTED, RESIDENT
 from everthread.stores import MemoryStore, SqliteStore, open_checkpointer, open_store
 from everthread.stores.record import Change, Recall, Selection, now_utc
+from everthread.stores.text import estimate_tokens
 
 Home = tuple[MemoryStore, Any]
 
@@ -141,6 +142,45 @@ def test_what_was_said_is_shown_only_to_who_opted_into_it(home: Home, ana: Ident
     store.transcripts.erase_messages(ana, "old", ["m1"])
     agent.invoke(None, before_reason(agent, "b"), context=ana)
     assert shown(model) == ""
+
+
+LONG = pytest.mark.parametrize(
+    ("walk", "answer", "question"),
+    [
+        ("We walked along the river. ", "Momo, my greyhound, was bitten by a goose! ", "What bit my greyhound?"),
+        ("我们沿着河边走了一会儿。", "小林生日那天想要一把吉他。", "小林过生日想要什么？"),
+    ],
+)
+
+
+@LONG
+@pytest.mark.parametrize("how", ["automatic", "on_demand"])
+def test_of_a_long_message_the_model_reads_the_passage_that_answers(
+    home: Home, ana: Identity, how: Any, walk: str, answer: str, question: str
+) -> None:
+    store, _ = home
+    store.transcripts.append(ana, [said(walk * 900 + answer + walk * 900, "m1")])
+    call = AIMessage("", tool_calls=[{"id": "c1", "name": "session_search", "args": {"query": question}}])
+    model = FakeModel(replies=[call, "ok"] if how == "on_demand" else ["ok"])
+    agent = agent_on(home, model, recall=how, **({"retrieve": OPEN} if how == "automatic" else {}))
+    agent.invoke(ask(question), at("b"), context=ana)
+    (line,) = shown(model).split("\n")
+    assert answer.strip() in line and line.count("characters are left out") == 2
+    assert estimate_tokens(line) < 1_100 and line.count(walk.strip()) > 20
+    assert answer.strip() not in str(agent.get_state(at("b")).values)
+
+
+OPEN = Retrieve(sources=("records", "evidence"))
+
+
+@pytest.mark.parametrize("part", [[5], [3, 1], "all", [0, 10**9], None])
+def test_a_part_that_a_client_made_up_shows_what_stands_at_the_ends(home: Home, ana: Identity, part: Any) -> None:
+    store, _ = home
+    store.transcripts.append(ana, [said("tea " * 2_000, "m1")])
+    reference = {"id": "m1", "revision": 0, "source": "evidence", "thread_id": "old", "part": part}
+    runtime = runtime_for(ana, store, "b")
+    block = memory_block({"messages": [HumanMessage("tea?", id="q")], "recalled": [reference]}, runtime)
+    assert "... (4,000 characters are left out) ..." in block
 
 
 def test_a_message_of_this_thread_is_not_shown_twice(home: Home, ana: Identity) -> None:

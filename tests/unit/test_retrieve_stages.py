@@ -38,8 +38,16 @@ def resident(record: Record) -> Candidate:
     return Candidate("profile", record=record, why="resident")
 
 
-def message(text: str, id: str = "m9", thread_id: str = "t9") -> Candidate:
-    hit = Hit(source="evidence", thread_id=thread_id, message_ids=(id,), statement=text, score=0.4, why="shares words")
+def message(text: str, id: str = "m9", thread_id: str = "t9", passage: tuple[int, int] | None = None) -> Candidate:
+    hit = Hit(
+        source="evidence",
+        thread_id=thread_id,
+        message_ids=(id,),
+        statement=text,
+        passage=passage,
+        score=0.4,
+        why="shares words",
+    )
     return Candidate("evidence", hit)
 
 
@@ -245,6 +253,26 @@ def test_the_budget_is_what_the_lines_take_in_any_language() -> None:
 
 def test_a_pasted_book_takes_as_much_of_a_budget_as_is_shown_of_it() -> None:
     assert pack([message("word " * 200_000)], 1_500, 5_000).left_out == []
+
+
+@pytest.mark.parametrize(
+    ("walk", "answer"),
+    [("We walked along the river. ", "A goose bit Momo. "), ("我们沿着河边走。", "大鹅咬了灰猎犬。")],
+)
+def test_of_a_long_message_the_passage_that_answers_is_kept_and_others_have_room(walk: str, answer: str) -> None:
+    text, start = walk * 400 + answer + walk * 400, len(walk) * 400
+    passage = (start, start + len(answer))
+    long, later = message(text, "m1", passage=passage), message(text, "m2", passage=passage)
+    short = message("It is called Momo.", "m3")
+    sifted = pack([long, later, short], 1_200)
+    assert [each.id for each in sifted.kept] == ["m1", "m2", "m3"]
+    shown = [each.shown for each in sifted.kept]
+    assert all(answer.strip() in each for each in shown[:2]) and shown[2] == "It is called Momo."
+    assert [estimate_tokens(each) <= 600 for each in shown] == [True, True, True]
+    assert estimate_tokens("".join(shown)) <= 1_200
+    assert sifted.kept[0].reference()["part"] == [*(sifted.kept[0].part or ())]
+    assert "part" not in sifted.kept[2].reference()
+    assert rules(pack([long], 40).left_out) == [("m1", "over-budget")]
 
 
 def test_characters_can_bound_it_too() -> None:
