@@ -94,20 +94,18 @@ def weigh(record: Record, *, relevance: float, graph: float, now: datetime, task
     return min(1.0, score)
 
 
-def signals_of(
-    record: Record, *, semantic: float, keyword: float, graph: float, now: datetime, task: float = 0.0
-) -> Signals:
-    """What a record's score is made of (R192)."""
-    return Signals(
-        semantic=semantic,
-        keyword=keyword,
-        graph=graph,
-        recency=_recency(record, now),
-        importance=record.importance,
-        authority=AUTHORITY_SHARE[record.authority],
-        task=task,
-        contradiction=_contradiction(record),
-        staleness=_staleness(record, now),
+def signals_of(record: Record, *, found: Signals, graph: float, now: datetime, task: float = 0.0) -> Signals:
+    """What a record's score is made of (R192); `found`: what the search says of its text."""
+    return found.model_copy(
+        update={
+            "graph": graph,
+            "recency": _recency(record, now),
+            "importance": record.importance,
+            "authority": AUTHORITY_SHARE[record.authority],
+            "task": task,
+            "contradiction": _contradiction(record),
+            "staleness": _staleness(record, now),
+        }
     )
 
 

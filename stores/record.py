@@ -430,9 +430,19 @@ class Signals(Frozen):
     """What a hit's score is made of; each between 0 and 1 unless said otherwise (R192)."""
 
     semantic: float = 0.0
-    """Likeness of meaning."""
+    """Likeness of meaning, beside the best of this question: 1 for the best, however poor that is."""
     keyword: float = 0.0
-    """Shared terms (BM25)."""
+    """Shared terms (BM25), beside the best of this question."""
+    likeness: float = 0.0
+    """How far its meaning is above that of unrelated texts: the same scale for every question."""
+    coverage: float = 0.0
+    """Which share of the question, rare and telling words counting more, it contains: the same scale as well."""
+    context: float = 0.0
+    """What a message's neighbours and its thread share with the question, beside the best."""
+    time: float = 0.0
+    """1 when it is of the days that the question names."""
+    speaker: float = 0.0
+    """1 when it was said by the only speaker that the question names."""
     graph: float = 0.0
     """Links through entities or relations."""
     recency: float = 0.0

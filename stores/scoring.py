@@ -93,6 +93,14 @@ class Scores(NamedTuple):
     coverage: Floats
     """Share of the query's term weight (by rarity and by how telling a word is; of a long query the heavier part) that
     the document contains: absolute, from 0 to 1."""
+    meaning: Floats
+    """How far the likeness of meaning is above that of unrelated texts, from 0 to 1: absolute."""
+    context: Floats
+    """What neighbours and thread share with the query, 1 for the best of this query; 0 where there are no threads."""
+    of_days: Mask
+    """Whether it is of the days that the query names."""
+    of_speaker: Mask
+    """Whether it is of the only speaker that the query names."""
     relevance: Floats
     """`fused` times the best absolute evidence (`coverage` and `cosine` above the level of unrelated texts) that any
     document shows, or any of the speaker that the query names: the order of `fused`, on a scale that means the same for
@@ -240,8 +248,8 @@ class Corpus:
     def score(self, query: Query) -> Scores:
         """Every document's scores for this query; arrays of length 0 for an empty corpus."""
         if not len(self):
-            none = np.zeros(0, np.float32)
-            return Scores(none, none, none, none, none, none)
+            none, nowhere = np.zeros(0, np.float32), np.zeros(0, bool)
+            return Scores(none, none, none, none, none, none, none, nowhere, nowhere, none)
         found = self._keywords.score(query.terms, query.telling)
         vectors = self._dense_of(query)
         chunk, near, cosine = vectors.score(query.vector, self._weighed(query))
@@ -251,15 +259,18 @@ class Corpus:
         sure = np.float32(1 if query.cjk else min(1.0, float(found.covered.max()) / (COVER * query.share_asked)))
         likeness = np.where(vectors.known, dense / np.float32(max(float(dense.max()), LIKE)), sure * keyword)
         fused = np.asarray((1 - share) * sure * keyword + share * likeness, np.float32)
+        context = np.zeros_like(fused)
         if self._threads is not None:
             context = _by_best(found.window) + _by_best(found.thread)
             fused += sure * np.float32(self._context_share * self._threads.followed) * context
-        fused *= self._factors(query)
+        of_days = self._of_days(query)
+        fused *= self._said_much * (1 + DAYS_BONUS * of_days.astype(np.float32))
         likely = COVERAGE_SHARE[query.cjk] * (1 if query.cjk else query.share_asked)
-        meaning = np.maximum(0, chunk) if query.cjk else vectors.meaning(cosine, query)
+        meaning: Floats = np.maximum(0, chunk) if query.cjk else vectors.meaning(cosine, query)
         evidence = np.where(vectors.known, likely * found.told + (1 - likely) * meaning, found.told)
         named = self._named_speaker(query.text)
         if named is None:
+            named = np.zeros(len(self), bool)
             scale = evidence.max()
         else:
             beside = _by_best(fused)
@@ -267,7 +278,10 @@ class Corpus:
             scale = evidence[named].max() * max(0, 1 + DOUBT * min(0, gap))
             fused[named] *= 1 + SPEAKER_BONUS
         fused = _by_best(fused)
-        return Scores(keyword, semantic, fused, cosine, found.told, fused * np.float32(scale))
+        relevance = fused * np.float32(scale)
+        return Scores(
+            keyword, semantic, fused, cosine, found.told, meaning, _by_best(context), of_days, named, relevance
+        )
 
     def likeness(self, n: int, query: Query) -> Floats:
         """How alike each piece of the n-th document is to the query, its words weighed: the centred cosine. Empty when
@@ -279,16 +293,19 @@ class Corpus:
         """What the context adds to a document's own score."""
         return CONTEXT_TERMS / (CONTEXT_TERMS + float(self._keywords.lengths.mean()))
 
-    def _factors(self, query: Query) -> Floats:
-        """What a document's score is multiplied by: how much it says, and when it was said."""
+    @property
+    def _said_much(self) -> Floats:
+        """How far each document counts by how many terms it has."""
         lengths = self._keywords.lengths
-        factors: Floats = lengths / (lengths + np.float32(FEW_TERMS))
+        return lengths / (lengths + np.float32(FEW_TERMS))
+
+    def _of_days(self, query: Query) -> Mask:
+        """Which documents are of the days that the query names: of the first of several ranges that has any."""
         for days in query.days:
             within = (self._days >= _day_number(days.first)) & (self._days <= _day_number(days.last))
             if within.any():
-                factors *= 1 + DAYS_BONUS * within.astype(np.float32)
-                break
-        return factors
+                return np.asarray(within, bool)
+        return np.zeros(len(self), bool)
 
     def _weighed(self, query: Query) -> Floats | None:
         """The query's vector with each word weighed by how few documents have it: what is in all of them, a name or a
@@ -404,7 +421,7 @@ class Corpus:
         if len(self._by_speaker) < 2:
             return None
         lowered = text.lower()
-        words = set(re.findall(r"\w+", lowered))
+        words = set(_WORD.findall(lowered))
         named = [name for name in self._by_speaker if _names(name, lowered, words)]
         return self._by_speaker[named[0]] if len(named) == 1 else None
 
@@ -416,6 +433,10 @@ YEARS = range(1970, 2100)
 def _day_number(day: date) -> int:
     """A number that grows with the day."""
     return (day.year * 12 + day.month) * 31 + day.day
+
+
+_WORD = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+"""A word, also where no blank stands between it and Chinese, Japanese or Korean."""
 
 
 def _names(name: str, lowered: str, words: set[str]) -> bool:

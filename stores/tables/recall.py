@@ -130,8 +130,6 @@ class Candidate(NamedTuple):
 
     record: Record
     score: float
-    semantic: float = 0.0
-    keyword: float = 0.0
     graph: float = 0.0
     task: float = 0.0
     linked_to: str | None = None
@@ -329,7 +327,11 @@ class Recaller:
                 found = self._transcripts.lookup(connection, [corpus.id(n) for n in some])
                 hits += [
                     _evidence_hit(
-                        said, _steady(float(scores.fused[n]) * scale), scores, n, _passage(corpus, query, n, said)
+                        said,
+                        _steady(float(scores.fused[n]) * scale),
+                        _found(scores, n),
+                        _passage(corpus, query, n, said),
+                        _ranks(scores, n) if asked.explain else None,
                     )
                     for n, said in zip(some, found, strict=True)
                     if said is not None and (asked.as_of is None or said.at <= asked.as_of)
@@ -454,19 +456,18 @@ def _weighed(
     records = [stored[id].record for id in wanted if id in stored]
     named, matched = entity_links(asked.text, records), task_matches(asked.task, records)
     rows = list(wanted.values())
-    columns = np.stack((scores.relevance, scores.semantic, scores.keyword))[:, rows].astype(np.float64).round(4)
-    scored = dict(zip(wanted, zip(*columns.tolist(), strict=True), strict=True))
+    scored = dict(zip(wanted, scores.relevance[rows].astype(np.float64).round(4).tolist(), strict=True))
     candidates: dict[str, Candidate] = {}
     for record, graph, task in zip(records, named, matched, strict=True):
-        relevance, semantic, keyword = scored[record.id]
+        relevance = scored[record.id]
         brought_by = linked.get(record.id)
-        through = LINKED_SHARE * scored[brought_by][0] if brought_by in scored else 0.0
+        through = LINKED_SHARE * scored[brought_by] if brought_by in scored else 0.0
         if through > relevance:
             relevance, graph = through, 1.0
         else:
             brought_by = None
         score = round(weigh(record, relevance=relevance, graph=graph, task=task, now=asked.now), 4)
-        candidates[record.id] = Candidate(record, score, semantic, keyword, graph, task, brought_by)
+        candidates[record.id] = Candidate(record, score, graph, task, brought_by)
     if asked.explain:
         candidates = _ranked_in_each_arm(candidates, scores, wanted)
     ranked = sorted(candidates.values(), key=lambda c: (-c.score, -c.record.recorded_at.timestamp(), c.record.id))
@@ -474,14 +475,18 @@ def _weighed(
     usable = ((each.record, each.score) for each in ranked if _may_use(asked, stored[each.record.id]))
     kept, duplicates = collapse(usable, most=None if asked.explain else asked.limit)
     shown = [candidates[record.id] for record, score in kept if score > 0]
-    signals = {candidate.record.id: _signals(candidate, asked.now) for candidate in shown}
-    hits = [_hit(each, signals[each.record.id], _why(each, signals[each.record.id])) for each in shown]
+
+    def signals(candidate: Candidate) -> Signals:
+        found = _found(scores, wanted[candidate.record.id])
+        return signals_of(candidate.record, found=found, graph=candidate.graph, task=candidate.task, now=asked.now)
+
+    hits = [_hit(each, said := signals(each), _why(each, said)) for each in shown]
     if not asked.explain:
         return Found(hits, [])
     left = [(candidates[duplicate.record.id], f"dropped: it {duplicate.reason}") for duplicate in duplicates]
     left += [(candidates[record.id], FAR) for record, score in kept if score <= 0]
     fit = {record.id for record, _ in kept} | {each.record.id for each, _ in left}
-    dropped = [_hit(each, _signals(each, asked.now), why) for each, why in left]
+    dropped = [_hit(each, signals(each), why) for each, why in left]
     return Found(hits, dropped + [hit for hit in unfit if hit.record_id not in fit])
 
 
@@ -489,21 +494,33 @@ def _ranked_in_each_arm(
     candidates: dict[str, Candidate], scores: Scores, wanted: dict[str, int]
 ) -> dict[str, Candidate]:
     """The candidates with their places: among all that were scored, and for the graph among the candidates."""
-    arms = {"keyword": scores.keyword, "semantic": scores.semantic}
     linked = np.array([candidate.graph for candidate in candidates.values()])
     ranked = {}
     for id, candidate in candidates.items():
-        n = wanted[id]
-        ranks = {arm: int((found > found[n]).sum()) + 1 for arm, found in arms.items() if found[n] > 0}
+        ranks = _ranks(scores, wanted[id])
         if candidate.graph > 0:
             ranks["graph"] = int((linked > candidate.graph).sum()) + 1
         ranked[id] = candidate._replace(ranks=ranks)
     return ranked
 
 
-def _signals(candidate: Candidate, now: datetime) -> Signals:
-    record, _, semantic, keyword, graph, task, *_ = candidate
-    return signals_of(record, semantic=semantic, keyword=keyword, graph=graph, task=task, now=now)
+def _ranks(scores: Scores, n: int) -> dict[str, int]:
+    """The place of a text in each arm that found it."""
+    arms = {"keyword": scores.keyword, "semantic": scores.semantic}
+    return {arm: int((found > found[n]).sum()) + 1 for arm, found in arms.items() if found[n] > 0}
+
+
+def _found(scores: Scores, n: int) -> Signals:
+    """What the search says of a text."""
+    return Signals(
+        semantic=_steady(float(scores.semantic[n])),
+        keyword=_steady(float(scores.keyword[n])),
+        likeness=_steady(float(scores.meaning[n])),
+        coverage=_steady(float(scores.coverage[n])),
+        context=_steady(float(scores.context[n])),
+        time=float(scores.of_days[n]),
+        speaker=float(scores.of_speaker[n]),
+    )
 
 
 def _hit(candidate: Candidate, signals: Signals, why: str) -> Hit:
@@ -526,7 +543,7 @@ def _hit(candidate: Candidate, signals: Signals, why: str) -> Hit:
 def _why(candidate: Candidate, signals: Signals) -> str:
     """What speaks for a record, and what against it, in a sentence."""
     record = candidate.record
-    reasons = [*_likeness(signals.keyword, signals.semantic)]
+    reasons = [*_reasons(signals)]
     if candidate.linked_to:
         reasons.append(f"belongs to {candidate.linked_to}")
     elif signals.graph:
@@ -548,12 +565,16 @@ DOUBTS = {"it is contested": "contradiction", "it is to be verified before use":
 """What is said when a penalty is there."""
 
 
-def _likeness(keyword: float, semantic: float) -> Iterable[str]:
-    """Each arm beside its best candidate of this question."""
-    if keyword:
-        yield f"shares words ({keyword:.2f} of the best)"
-    if semantic > 0:
-        yield f"is close in meaning ({semantic:.2f} of the best)"
+def _reasons(signals: Signals) -> Iterable[str]:
+    """What speaks for a text: absolute, and beside the best candidate of this question, which may be poor itself."""
+    if signals.keyword:
+        yield f"has {signals.coverage:.2f} of the question's words ({signals.keyword:.2f} of the best)"
+    if signals.semantic > 0:
+        yield f"is alike in meaning by {signals.likeness:.2f} ({signals.semantic:.2f} of the best)"
+    if signals.time:
+        yield "is of the days that the question names"
+    if signals.speaker:
+        yield "was said by whom it names"
 
 
 def _passage(corpus: Corpus, query: Query, n: int, said: Evidence) -> Part | None:
@@ -564,9 +585,10 @@ def _passage(corpus: Corpus, query: Query, n: int, said: Evidence) -> Part | Non
     return answering(text, query, corpus.likeness(n, query), pieces(Document("", text)))
 
 
-def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int, passage: Part | None) -> Hit:
-    keyword, semantic = _steady(float(scores.keyword[n])), _steady(float(scores.semantic[n]))
-    reasons = ", ".join(_likeness(keyword, semantic)) or "stands beside what answers"
+def _evidence_hit(
+    said: Evidence, score: float, signals: Signals, passage: Part | None, ranks: dict[str, int] | None
+) -> Hit:
+    reasons = ", ".join(_reasons(signals)) or "stands beside what answers"
     return Hit(
         source="evidence",
         thread_id=said.thread_id,
@@ -576,7 +598,8 @@ def _evidence_hit(said: Evidence, score: float, scores: Scores, n: int, passage:
         speaker=said.speaker or said.role,
         at=said.at,
         score=score,
-        signals=Signals(semantic=semantic, keyword=keyword),
+        signals=signals,
+        ranks=ranks or {},
         why=f"{reasons}; said in thread {said.thread_id} on {_day(said.at)}",
     )
 

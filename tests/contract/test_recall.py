@@ -55,9 +55,47 @@ def test_a_hit_says_what_it_is_and_why(store: MemoryStore, ana: Identity) -> Non
     assert (hit.thread_id, hit.message_ids, hit.at) == ("t1", ("m1",), NOON)
     assert (hit.statement, hit.speaker) == ("Ana prefers window seats", None)
     assert (hit.signals.keyword, hit.signals.semantic, hit.signals.importance) == (1.0, 1.0, 0.5)
+    assert (hit.signals.coverage, hit.signals.likeness) == (1.0, pytest.approx(0.72, abs=0.02))
     assert hit.why == (
-        "shares words (1.00 of the best), is close in meaning (1.00 of the best); user explicit, observed 2026-05-08"
+        "has 1.00 of the question's words (1.00 of the best), is alike in meaning by "
+        f"{hit.signals.likeness:.2f} (1.00 of the best); user explicit, observed 2026-05-08"
     )
+
+
+@pytest.mark.parametrize(
+    ("statement", "question"),
+    [("Ana prefers window seats", "Who repairs the roof of the barn?"), ("安娜喜欢靠窗的座位", "谁来修谷仓的屋顶？")],
+)
+def test_the_best_of_the_bad_says_how_poor_it_is(
+    store: MemoryStore, ana: Identity, statement: str, question: str
+) -> None:
+    keep(store, ana, learnt(statement), learnt("Xylophone", importance=0.0))
+    best = store.recall(ana, question).hits[0]
+    assert best.signals.semantic == 1.0 and best.signals.likeness < 0.4 and best.signals.coverage < 0.2
+    assert f"is alike in meaning by {best.signals.likeness:.2f} (1.00 of the best)" in best.why
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [("It rained on the barn.", "What did Ben say yesterday?"), ("谷仓上下雨了。", "昨天Ben说了什么？")],
+)
+def test_the_days_and_the_speaker_that_a_question_names_are_among_the_signals(
+    store: MemoryStore, ana: Identity, words: str, question: str
+) -> None:
+    lines = [("m1", "ben", NOON - timedelta(days=1)), ("m2", "eva", NOON - timedelta(days=9)), ("m3", "ben", NOON)]
+    store.transcripts.append(
+        ana, [said("t1", id, f"{words} {id}", at).model_copy(update={"speaker": who}) for id, who, at in lines]
+    )
+    recall = store.recall(ana, question, sources={"evidence"}, asked_at=NOON, explain=True)
+    hits = {hit.message_ids[0]: hit for hit in (*recall.hits, *recall.dropped)}
+    assert {id: (hit.signals.time, hit.signals.speaker) for id, hit in hits.items()} == {
+        "m1": (1.0, 1.0),
+        "m2": (0.0, 0.0),
+        "m3": (0.0, 1.0),
+    }
+    assert "is of the days that the question names, was said by whom it names" in hits["m1"].why
+    assert hits["m1"].signals.context > 0
+    assert all(hit.ranks for hit in hits.values() if hit.signals.keyword or hit.signals.semantic)
 
 
 def test_meaning_alone_finds(reopen: Any, ana: Identity) -> None:

@@ -54,17 +54,21 @@ def score(of: Record, relevance: float = 0.8, **signals: float) -> float:
 
 def test_a_plain_statement_of_the_user_scores_by_its_relevance_alone() -> None:
     assert weigh(record(), relevance=0.8, graph=0.0, now=NOW) == 0.8
-    assert signals_of(record(), semantic=0.7, keyword=0.6, graph=0.0, now=NOW) == Signals(
+    assert signals_of(record(), found=Signals(semantic=0.7, keyword=0.6), graph=0.0, now=NOW) == Signals(
         semantic=0.7, keyword=0.6, importance=0.5, authority=5 / 6
     )
 
 
 def test_every_signal_is_handed_back() -> None:
     episode = record(kind="episodic", content_type="episodic", age=30, status="contested", importance=0.9)
-    signals = signals_of(episode, semantic=0.7, keyword=0.6, graph=0.5, task=0.4, now=NOW)
+    signals = signals_of(
+        episode, found=Signals(semantic=0.7, keyword=0.6, likeness=0.3, time=1.0), graph=0.5, task=0.4, now=NOW
+    )
     assert signals == Signals(
         semantic=0.7,
         keyword=0.6,
+        likeness=0.3,
+        time=1.0,
         graph=0.5,
         recency=0.5,
         importance=0.9,

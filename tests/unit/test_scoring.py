@@ -101,7 +101,7 @@ def test_a_document_its_neighbours_and_its_thread_add_up_as_the_module_says() ->
 
 
 def test_an_empty_corpus_scores_nothing() -> None:
-    assert [part.tolist() for part in Corpus.from_rows([]).score(Query.of("tea", np.ones(3)))] == [[]] * 6
+    assert [part.tolist() for part in Corpus.from_rows([]).score(Query.of("tea", np.ones(3)))] == [[]] * 10
 
 
 def test_one_document_is_scored() -> None:
@@ -111,7 +111,7 @@ def test_one_document_is_scored() -> None:
 
 def test_a_query_without_a_known_word_scores_nothing() -> None:
     scores = corpus(*TEXTS).score(Query.of("zebra"))
-    assert [part.tolist() for part in scores] == [[0.0] * 4] * 6
+    assert [part.tolist() for part in scores] == [[0.0] * 4] * 10
 
 
 def test_a_subset_is_scored_as_if_the_others_did_not_exist() -> None:
