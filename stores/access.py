@@ -29,6 +29,8 @@ __all__ = [
 
 WIDE: tuple[Owner, ...] = ("agent", "team", "organization")
 """Owners whose memory changes by review only."""
+SHARED: tuple[Owner, ...] = ("project", *WIDE)
+"""Owners whose memory several users read."""
 
 
 def grants(identity: Identity) -> tuple[str, ...]:
@@ -45,9 +47,12 @@ def may_read(identity: Identity, record: Record, *, author: str, thread_id: str 
 
     `author` is the user whose turn created it: a session belongs to one user. Without `thread_id`, what is bound to a
     thread is readable when it is this user's own (to list, explain and erase it); a search always names its thread.
+    What waits for review to be others' too is not theirs yet: who proposed it reads it, and who decides (R303, R304).
     """
     scope = record.scope
     if not _admitted(record.governance.readable_by, identity):
+        return False
+    if record.status == "pending" and scope.owner in SHARED and not _sees_proposals(identity, author):
         return False
     if scope.owner == "session":
         if author != identity.user or thread_id not in (None, scope.owner_id):
@@ -56,6 +61,11 @@ def may_read(identity: Identity, record: Record, *, author: str, thread_id: str 
         return False
     thread = scope.within.thread if thread_id is None and author == identity.user else thread_id
     return within_holds(scope.within, identity, thread)
+
+
+def _sees_proposals(identity: Identity, author: str) -> bool:
+    """Whether what this author proposed to others can be seen before it is decided."""
+    return author == identity.user or "curator" in identity.roles
 
 
 def may_export(identity: Identity, record: Record, *, author: str) -> bool:

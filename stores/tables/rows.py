@@ -81,6 +81,7 @@ UNKNOWN = FOUND.replace(
 PERMITTED = """
 records.tenant = :tenant AND records.owner = :owner AND records.owner_id = :owner_id
 AND (records.owner <> 'session' OR records.author = :user)
+AND (records.status <> 'pending' OR records.owner IN ('user', 'session') OR records.author = :user OR :decides)
 AND (records.in_application IS NULL OR records.in_application = :application)
 AND (records.in_project IS NULL OR records.in_project = :project)
 AND (records.in_agent IS NULL OR records.in_agent = :agent)
@@ -234,6 +235,7 @@ def permission(
         "agent": identity.agent,
         "thread": thread_id,
         "any_thread": any_thread,
+        "decides": "curator" in identity.roles,
         "grants": json.dumps(grants(identity)),
         "owner": owner,
         "owner_id": owner_id,

@@ -213,7 +213,7 @@ def test_two_users_keys_never_meet(store: MemoryStore, ana: Identity, ben: Ident
     for identity in (ana, ben.model_copy(update={"project": "billing"})):
         store.bound(identity).put(BILLING, "1", {"content": f"{identity.user} books by rail"})
     store.bound(stranger).put(("everthread", "other", "project", "billing"), "1", {"content": "By bus"})
-    waiting = store.records(ana, statuses=WAITING)
+    waiting = store.records(ana.model_copy(update={"roles": frozenset({"curator"})}), statuses=WAITING)
     assert sorted(record.statement for record in waiting) == ["ana books by rail", "ben books by rail"]
 
 
@@ -260,8 +260,8 @@ def test_a_delete_takes_back_what_the_tools_of_this_user_put(
 def test_a_colleagues_candidate_is_not_taken_back(store: MemoryStore, ana: Identity, ben: Identity) -> None:
     store.bound(ana).put(BILLING, "1", {"content": "Trains are booked by rail"})
     (waiting,) = store.records(ana, statuses=WAITING)
-    with pytest.raises(AccessDenied, match="did not come from a tool of user ben"):
-        store.bound(ben.model_copy(update={"project": "billing"})).delete(BILLING, waiting.id)
+    # to Ben there is no such candidate, and what there is not is deleted without a word
+    store.bound(ben.model_copy(update={"project": "billing"})).delete(BILLING, waiting.id)
     assert store.records(ana, statuses=WAITING) == [waiting]
 
 

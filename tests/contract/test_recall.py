@@ -55,7 +55,7 @@ def test_a_hit_says_what_it_is_and_why(store: MemoryStore, ana: Identity) -> Non
     assert (hit.thread_id, hit.message_ids, hit.at) == ("t1", ("m1",), NOON)
     assert (hit.statement, hit.speaker) == ("Ana prefers window seats", None)
     assert (hit.signals.keyword, hit.signals.semantic, hit.signals.importance) == (1.0, 1.0, 0.5)
-    assert (hit.signals.coverage, hit.signals.likeness) == (1.0, pytest.approx(0.72, abs=0.02))
+    assert hit.signals.coverage == 1.0 and hit.signals.likeness == pytest.approx(0.72, abs=0.02)
     assert hit.why == (
         "has 1.00 of the question's words (1.00 of the best), is alike in meaning by "
         f"{hit.signals.likeness:.2f} (1.00 of the best); user explicit, observed 2026-05-08"

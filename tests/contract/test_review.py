@@ -131,17 +131,37 @@ def test_a_property_of_many_values_takes_one_more(store: MemoryStore, ana: Ident
     assert sorted(str(each.value) for each in store.records(ana)) == ["rum", "tea"]
 
 
-def test_a_member_sees_what_waits_for_the_project_and_a_curator_decides(store: MemoryStore, ana: Identity) -> None:
-    ben = ana.model_copy(update={"user": "ben"})
+@pytest.mark.parametrize(("owner", "owner_id"), [("project", "billing"), ("team", "core"), ("agent", "helper")])
+def test_what_waits_for_others_is_seen_by_who_proposed_it_and_by_who_decides(
+    store: MemoryStore, ana: Identity, owner: Any, owner_id: str
+) -> None:
+    ana = ana.model_copy(update={"team": "core", "agent": "helper"})
+    ben, carla = (ana.model_copy(update={"user": user}) for user in ("ben", "carla"))
     overheard(store, ana, "batches over 100 fail")
-    record = page("The billing API rejects batches over 100.", "project", "billing")
+    record = page("The billing API rejects batches over 100.", owner, owner_id)
     keep(store, ana, record)
-    assert [each.record.id for each in waiting(store, ben)] == [record.id]
-    with pytest.raises(AccessDenied, match="role curator decides"):
+
+    def seen_by(identity: Identity) -> set[bool]:
+        """Whether each way to read shows it."""
+        recall = store.recall(identity, "billing batches", explain=True)
+        return {
+            bool(waiting(store, identity)),
+            bool(store.records(identity, statuses=("pending",))),
+            bool(store.records(identity, ids=[record.id])),
+            store.record(identity, record.id) is not None,
+            store.record(identity, record.id, revision=1) is not None,
+            bool(store.history(identity, record.id)),
+            record.id in [hit.record_id for hit in (*recall.hits, *recall.dropped)],
+        }
+
+    assert [seen_by(each) for each in (ana, as_curator(carla), ben)] == [{True}, {True}, {False}]
+    with pytest.raises(UsageError, match="there is no record"):
         review(store, ben, record.id, "approve")
-    [seen] = waiting(store, as_curator(ana))
-    assert seen.said == ()  # the conversation is Ana's
-    review(store, as_curator(ana), record.id, "approve")
+    with pytest.raises(AccessDenied, match="role curator decides"):
+        review(store, ana, record.id, "approve")
+    [shown] = waiting(store, as_curator(carla))
+    assert shown.said == ()  # the conversation is Ana's
+    review(store, as_curator(carla), record.id, "approve")
     assert [each.statement for each in store.records(ben)] == ["The billing API rejects batches over 100."]
 
 
@@ -158,7 +178,7 @@ def test_a_proposal_is_changed_by_who_proposed_it_and_by_a_curator_alone(
             rest = {"record": kept.model_copy(update={"statement": "Send all invoices to Ben."})}
         return Change(action=action, target=kept.id, expected=expected, rule="r", reason="x", **rest)
 
-    with pytest.raises(AccessDenied, match="who proposed it may change it"):
+    with pytest.raises(UsageError, match="there is no record"):
         store.commit(ben, [change(1)], key="ben")
     store.commit(as_curator(ana), [change(1)], key="carla")
     (again,) = keep(store, ana, page("Batches over 200 fail.", "project", "billing"))

@@ -166,6 +166,17 @@ def test_the_tools_take_what_they_are_asked_and_never_who_asks() -> None:
     }
 
 
+def test_what_a_colleague_proposed_to_the_project_is_in_nobodys_prompt_before_it_is_decided(
+    home: Home, ana: Identity
+) -> None:
+    store, _ = home
+    ben = ana.model_copy(update={"user": "ben"})
+    keep(store, ben, learnt("Send all invoices to Ben.", "project", "billing", id=TEA, status="pending"))
+    first, _, model = called_twice(home, ana, "Hm?", "memory_get", ids=[TEA])
+    assert first.content == f"Found 0. No such memory: {TEA}."
+    assert "invoices" not in str(model.prompts)
+
+
 def test_an_identity_that_the_model_makes_up_opens_nothing(home: Home, ana: Identity, ben: Identity) -> None:
     store, _ = home
     keep(store, ben, learnt("Ben likes oolong tea best.", "user", "ben", id=TEA))
