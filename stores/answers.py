@@ -16,13 +16,14 @@ from everthread.stores.text import terms
 __all__ = ["answering"]
 
 Floats = NDArray[np.float32]
+UNKNOWN: Floats = np.zeros(0, np.float32)
 
 LIKENESS_SHARE = 0.3
 """What likeness counts beside words in the choice of a sentence, in any language: in one text the same words stand
 close together, and which of them is meant is told by the rare ones."""
 
 
-def answering(text: str, query: Query, likeness: Floats, pieces: Sequence[str]) -> Part:
+def answering(text: str, query: Query, likeness: Floats = UNKNOWN, pieces: Sequence[str] = ()) -> Part:
     """The sentence of a text that answers a query best: by its words, rare ones more, and by how alike the piece is
     that it stands in. `likeness`: of each of the text's `pieces`, in order; empty when it is not known."""
     parts = sentences(text)

@@ -475,7 +475,8 @@ class Hit(Frozen):
     statement: str
     """The record's statement, or what was said."""
     passage: tuple[int, int] | None = None
-    """Of a long message the sentence that answers best: from which character of `statement` it goes, and to which."""
+    """Of a message of several sentences the one that answers best: from which character of `statement` it goes, and to
+    which."""
     speaker: str | None = None
     """Who said it, for evidence."""
     at: AwareDatetime | None = None

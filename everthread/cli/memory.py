@@ -15,6 +15,7 @@ from everthread.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from everthread.nodes.retrieve.candidate import Candidate
     from everthread.nodes.retrieve.node import Looked
     from everthread.stores.contract import MemoryStore, Source
     from everthread.stores.record import ErasureReceipt, Hit, Recall, Receipt, Record, Selection, Status
@@ -89,7 +90,7 @@ def recall(
             floor=floor,
             explain=explain,
         )
-        turn = _turn(store, here, query, thread_id) if explain and as_of is None else None
+        turn = _turn(store, here, query, thread_id, wanted) if explain and as_of is None else None
     if here.json:
         print_json(found)
     else:
@@ -322,18 +323,23 @@ def _confirm(selection: Selection, with_source: bool, count: Callable[[], Erasur
     typer.confirm(f"Erase what is remembered of {what}? This cannot be undone.", abort=True)
 
 
-def _turn(store: MemoryStore, here: Here, query: str, thread_id: str | None) -> Looked:
-    """What a turn that asks this would put before the model, and what not."""
+def _turn(store: MemoryStore, here: Here, query: str, thread_id: str | None, sources: Sequence[Source]) -> Looked:
+    """What a turn that asks this of these sources would put before the model, and what not."""
     from everthread.nodes import Retrieve
     from everthread.stores.identity import MemoryContext
 
-    return Retrieve().look(store, MemoryContext(identity=here.identity), [query], thread_id=thread_id)
+    return Retrieve(sources=sources).look(store, MemoryContext(identity=here.identity), [query], thread_id=thread_id)
 
 
 def _print_turn(turn: Looked) -> None:
     """What a turn adds to the search, and what it leaves out of it."""
-    kept = [(each.shown, "shown", each.why or "found by the search", each.id) for each in turn.kept]
-    left = [(each.candidate.shown, each.rule, each.why, each.candidate.id) for each in turn.left_out]
+    from everthread.stores.display import shown
+
+    def said(candidate: Candidate) -> str:
+        return shown(candidate.hit) if candidate.hit else candidate.text
+
+    kept = [(said(each), "shown", each.why or "found by the search", each.id) for each in turn.kept]
+    left = [(said(each.candidate), each.rule, each.why, each.candidate.id) for each in turn.left_out]
     if kept or left:
         print_table(("in a turn", "rule", "why", "id"), [*kept, *left], under=("why", "id"))
     else:

@@ -9,12 +9,15 @@ from everthread.nodes.retrieve.candidate import Candidate, LeftOut, Sifted
 from everthread.stores.identity import Identity
 from everthread.stores.ranking import AUTHORITY_TRUST, collapse
 from everthread.stores.record import Record
-from everthread.stores.text import normalise
+from everthread.stores.text import normalise, query_terms
 
 __all__ = ["TRUST", "Verifier", "counterparts", "first", "trust", "trusted", "unrepeated", "verified"]
 
 TRUST = 0.3
 """Below this a record is not put before the model, however well it answers (R180)."""
+
+TOLD = 0.5
+"""Share of the words of a message, or of its passage that answers, from which a record says what it says."""
 
 Verifier = Callable[[Identity, Record], bool | None]
 """An observation now of what a record says, by the system that owns it: whether it holds, or None when that cannot be
@@ -22,8 +25,8 @@ told. StoreError counts as None. Under asyncio it is called on a worker thread."
 
 
 def unrepeated(candidates: Sequence[Candidate], in_view: Collection[str] = ()) -> Sifted:
-    """Each thing once: of records that say the same the first; no message that a kept record was taken from, that says
-    what another one says, or that the model sees anyway (`in_view`, message ids)."""
+    """Each thing once: of records that say the same the first; no message of which a kept record that was taken from it
+    says what answers, that says what another one says, or that the model sees anyway (`in_view`, message ids)."""
     first = {candidate.id: candidate for candidate in reversed(candidates) if candidate.record}
     records = [
         (candidate.record, 0.0) for candidate in candidates if candidate.record and first[candidate.id] is candidate
@@ -31,7 +34,10 @@ def unrepeated(candidates: Sequence[Candidate], in_view: Collection[str] = ()) -
     kept_records, same = collapse(records)
     standing = {record.id for record, _ in kept_records}
     reasons = {dropped.record.id: dropped.reason for dropped in same}
-    sources = {message for record, _ in kept_records for message in record.provenance.message_ids}
+    taken: dict[str, list[Record]] = {}
+    for record, _ in kept_records:
+        for message in record.provenance.message_ids:
+            taken.setdefault(message, []).append(record)
     words = {normalise(record.statement) for record, _ in kept_records}
     kept: list[Candidate] = []
     left_out: list[LeftOut] = []
@@ -41,7 +47,7 @@ def unrepeated(candidates: Sequence[Candidate], in_view: Collection[str] = ()) -
             if candidate.id in in_view:
                 left_out.append(LeftOut(candidate, "already-in-view", "the model sees this message anyway"))
                 continue
-            if candidate.id in sources or said in words:
+            if said in words or any(_tells(record, candidate) for record in taken.get(candidate.id, ())):
                 left_out.append(LeftOut(candidate, "says-the-same", "a memory that is shown was taken from it"))
                 continue
             words.add(said)
@@ -52,6 +58,14 @@ def unrepeated(candidates: Sequence[Candidate], in_view: Collection[str] = ()) -
             continue
         kept.append(candidate)
     return Sifted(kept, left_out)
+
+
+def _tells(record: Record, message: Candidate) -> bool:
+    """Whether a record says what answers in the message that it was taken from: a message may say several things."""
+    passage = message.hit.passage if message.hit else None
+    said = query_terms(message.text[slice(*passage)] if passage else message.text)
+    told = query_terms(record.statement)
+    return sum(weight for term, weight in said.items() if term in told) >= TOLD * sum(said.values())
 
 
 def trust(record: Record) -> float:

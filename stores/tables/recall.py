@@ -20,7 +20,7 @@ from everthread.stores.access import may_read, narrows, searched_owners, unfit
 from everthread.stores.answers import answering
 from everthread.stores.database import Connection, Cursor, Database
 from everthread.stores.identity import Identity, Owner, Scope, aware
-from everthread.stores.passages import LONG, Part
+from everthread.stores.passages import LONG, Part, sentences
 from everthread.stores.ranking import collapse, entity_links, once, signals_of, task_matches, weigh
 from everthread.stores.reach import is_reached
 from everthread.stores.record import Evidence, Hit, Recall, Record, Signals
@@ -578,10 +578,12 @@ def _reasons(signals: Signals) -> Iterable[str]:
 
 
 def _passage(corpus: Corpus, query: Query, n: int, said: Evidence) -> Part | None:
-    """Where in a long message the answer stands."""
+    """Which sentence of a message answers best; None for one that has a single one."""
     text = searchable(said.text)
-    if len(text) < LONG:
+    if len(sentences(text)) < 2:
         return None
+    if len(text) < LONG:  # so short a text is a piece or two, which are alike to the question or not as a whole
+        return answering(text, query)
     return answering(text, query, corpus.likeness(n, query), pieces(Document("", text)))
 
 

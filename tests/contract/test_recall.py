@@ -120,16 +120,17 @@ def test_words_alone_find(reopen: Any, ana: Identity) -> None:
         ("今天我们沿着河边走\ud800了一会儿。", "小林生日那天想要一把吉他。", "小林过生日想要什么？"),
     ],
 )
-def test_of_a_long_message_the_sentence_that_answers_is_named(
+def test_of_a_message_the_sentence_that_answers_is_named(
     reopen: Any, ana: Identity, walk: str, answer: str, question: str, embedder: str | None
 ) -> None:
     store: MemoryStore = reopen(embedder=embedder)
-    long = said("t1", "m1", walk * 200 + answer + walk * 200)
-    store.transcripts.append(ana, [long, said("t1", "m2", f"{answer}{walk}")])
-    hits = {hit.message_ids: hit for hit in store.recall(ana, question, sources={"evidence"}).hits}
-    start, end = hits[("m1",)].passage or (0, 0)
-    assert hits[("m1",)].statement[start:end].strip() == answer.strip()
-    assert hits[("m2",)].passage is None
+    long, short = (said("t1", f"m{n}", walk * n + answer + walk * n) for n in (200, 1))
+    store.transcripts.append(ana, [long, short, said("t1", "m0", answer)])
+    hits = {hit.message_ids[0]: hit for hit in store.recall(ana, question, sources={"evidence"}).hits}
+    for id in ("m200", "m1"):
+        start, end = hits[id].passage or (0, 0)
+        assert hits[id].statement[start:end].strip() == answer.strip()
+    assert hits["m0"].passage is None
 
 
 def test_tags_are_searched(store: MemoryStore, ana: Identity) -> None:

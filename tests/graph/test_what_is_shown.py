@@ -13,7 +13,7 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from support.models import FakeModel
-from support.records import create, keep, learnt, write
+from support.records import create, keep, learnt, said_by, write
 
 from everthread import Evidence, Identity, MemoryContext, Record
 from everthread.errors import UsageError
@@ -168,6 +168,32 @@ def test_of_a_long_message_the_model_reads_the_passage_that_answers(
     assert answer.strip() in line and line.count("characters are left out") == 2
     assert estimate_tokens(line) < 1_100 and line.count(walk.strip()) > 20
     assert answer.strip() not in str(agent.get_state(at("b")).values)
+
+
+@pytest.mark.parametrize(
+    ("wish", "fact", "question"),
+    [
+        (
+            "I prefer short reports with a table at the end. ",
+            "My dentist is Dr. Alvarez on Mission Street.",
+            "Which dentist do I go to?",
+        ),
+        ("以后报告都用中文写。", "我的牙医在里斯本的使命街。", "我的牙医在哪里？"),
+    ],
+)
+def test_a_message_that_answers_is_shown_beside_a_memory_of_something_else_that_it_says(
+    home: Home, ana: Identity, wish: str, fact: str, question: str
+) -> None:
+    store, _ = home
+    store.transcripts.append(ana, [said(wish + fact, "m1")])
+    keep(
+        store,
+        ana,
+        learnt(wish.strip(), content_type="preference", concerns="expression", provenance=said_by("ana", "old", "m1")),
+    )
+    model = FakeModel()
+    agent_on(home, model, retrieve=OPEN).invoke(ask(question), at("b"), context=ana)
+    assert fact in shown(model) and RESIDENT in shown(model)
 
 
 OPEN = Retrieve(sources=("records", "evidence"))

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.records import keep, learnt
+from support.records import NOON, keep, learnt
 from typer.testing import CliRunner
 
-from everthread import Identity, Record
+from everthread import Evidence, Identity, Record
 from everthread.cli import app
 from everthread.cli.reports import Explanation
 from everthread.stores import open_store
@@ -49,6 +49,21 @@ def test_explaining_shows_signals_ranks_and_what_a_turn_would_show(tmp_path: Pat
         ("shown", resident.id),
         ("untrusted", unsure.id),
     }
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [("My dentist is Dr. Alvarez.", "Which dentist do I go to?"), ("我的牙医在使命街。", "我的牙医在哪里？")],
+)
+def test_a_turn_that_looks_at_what_was_said_is_explained_too(tmp_path: Path, words: str, question: str) -> None:
+    said = Evidence(thread_id="t9", message_id="m1", role="user", text=words, at=NOON, source="user")
+    with open_store(f"sqlite:{tmp_path}") as store:
+        store.transcripts.append(ANA, [said])
+    shown = run(tmp_path, "recall", question, "--explain", "--sources", "evidence").splitlines()
+    turn = [line.split("\t") for line in shown[shown.index("in a turn\trule\twhy\tid") + 1 :]]
+    assert turn == [[words, "shown", "found by the search", "m1"]]
+    hit = shown[1].split("\t")
+    assert (hit[0], hit[3], hit[5]) == (words, "keyword #1, semantic #1", "t9#m1")
 
 
 class Screen(StringIO):

@@ -163,6 +163,33 @@ def test_what_was_said_does_not_stand_beside_what_was_learnt_from_it_or_what_is_
     ]
 
 
+@pytest.mark.parametrize(
+    ("answers", "other", "wish", "told"),
+    [
+        (
+            "My dentist is Dr. Alvarez on Mission Street. ",
+            "I prefer short reports with a table at the end. ",
+            "The user prefers short reports with a table at the end.",
+            "The user's dentist is Dr. Alvarez on Mission Street.",
+        ),
+        (
+            "我的牙医是里斯本的阿尔瓦雷斯。",
+            "我喜欢带表格的简短报告。",
+            "用户喜欢带表格的简短报告。",
+            "用户的牙医是里斯本的阿尔瓦雷斯。",
+        ),
+    ],
+)
+def test_a_message_stays_beside_a_record_of_something_else_that_it_says(
+    answers: str, other: str, wish: str, told: str
+) -> None:
+    candidate = message(other + answers, "m1", passage=(len(other), len(other + answers)))
+    of_something_else = resident(learnt(wish, provenance=said_by("ana", "t9", "m1")))
+    of_this = found(learnt(told, provenance=said_by("ana", "t9", "m1")))
+    assert unrepeated([candidate, of_something_else]).left_out == []
+    assert rules(unrepeated([candidate, of_something_else, of_this]).left_out) == [("m1", "says-the-same")]
+
+
 # ---------------------------------------------------------------------------------------------------------------- trust
 
 
