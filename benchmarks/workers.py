@@ -6,7 +6,8 @@ becomes of each job's effect.
     python -m benchmarks.workers --jobs 1000 --concurrency 8 --json
 
 A job takes 20 ms and then commits a record under the job's key. The first worker is killed (or stopped, and let go on
-once the other has claimed what it held) after a third of the jobs, while it holds leases. At the end each job must have
+once the other has claimed what it held) after a third of the jobs, while it holds leases; the last third waits for
+that. At the end each job must have
 had its effect once: `written` counts records, `twice` jobs with more than one, `never` jobs without any. `begun` counts
 attempts, `held` the leases of the first worker at that moment, `refused` what it reported too late, since its fencing
 tokens were those of before, `taken` the reports that counted.
@@ -40,6 +41,8 @@ LEASE = 2.0
 """Seconds that a job is held without a sign of life."""
 TAKES = 0.02
 """Seconds that a job takes."""
+LOG, STRUCK = "log", "struck"
+"""Files: what the workers do, and that the first of them was struck."""
 PATIENCE = 120.0
 """Seconds that anything may take before the run is given up."""
 
@@ -91,14 +94,17 @@ def write_note(store: MemoryStore, job: Job) -> None:
     store.commit(ANA, [change], key=f"note:{number}")
 
 
-def work(url: str, name: int, path: Path, concurrency: int, ready: Any) -> None:
-    """A worker, until nothing is left to do; it begins when the other is ready too."""
-    log = Log(path)
+def work(url: str, name: int, folder: Path, free: int, concurrency: int, ready: Any) -> None:
+    """A worker, until nothing is left to do; it begins when the other is ready too. Of the jobs from number `free` on
+    none ends before the first worker was struck: however late that is, it holds some."""
+    log = Log(folder / LOG)
     with open_store(url, embedder="none") as store:
 
         def note(job: Job) -> None:
             log.write(name, job.payload["n"], "begun")
             time.sleep(TAKES)
+            if job.payload["n"] >= free:
+                await_that((folder / STRUCK).exists)
             write_note(store, job)
 
         def report(done: Done) -> None:
@@ -140,17 +146,19 @@ def two_workers(url: str, jobs: int, fault: Fault, *, concurrency: int = 4) -> d
             store.jobs.enqueue(ANA, "note", {"n": number}, key=f"job:{number}")
     spawn = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log"
-        log, start = Log(path), time.monotonic()
-        ready = spawn.Barrier(2)
-        workers = [spawn.Process(target=work, args=(url, name, path, concurrency, ready)) for name in (1, 2)]
+        place = Path(folder)
+        log, start = Log(place / LOG), time.monotonic()
+        ready, free = spawn.Barrier(2), jobs if fault == "none" else jobs * 2 // 3
+        workers = [
+            spawn.Process(target=work, args=(url, name, place, free, concurrency, ready)) for name in (1, 2)
+        ]
         for worker in workers:
             worker.start()
         leases: set[int] = set()
         try:
             if fault != "none":
-                await_that(lambda: len({line.number for line in log.read()}) > jobs / 3 and bool(held(log.read(), 1)))
-                leases = strike(workers[0].pid, fault, log)
+                await_that(lambda: len({line.number for line in log.read()}) > jobs / 3)
+                leases = strike(workers[0].pid, fault, log, place / STRUCK)
             for worker in workers:
                 worker.join(PATIENCE)
         finally:
@@ -175,20 +183,26 @@ def two_workers(url: str, jobs: int, fault: Fault, *, concurrency: int = 4) -> d
     }
 
 
-def strike(pid: int | None, fault: Fault, log: Log) -> set[int]:
-    """Kill or stop the first worker; the jobs that it held. A stopped one goes on when the other has begun them all."""
+def strike(pid: int | None, fault: Fault, log: Log, struck: Path) -> set[int]:
+    """Kill or stop the first worker while it holds jobs, and say which ones; `struck` is the file that tells it. A
+    stopped one goes on when the other has begun them all."""
     assert pid is not None
-    if fault == "kill":
-        os.kill(pid, signal.SIGKILL)
-        return held(log.read(), 1)
-    while True:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
         os.kill(pid, signal.SIGSTOP)
-        leases = held(log.read(), 1)
-        over = await_that(partial(has_begun, log, 2, leases), 4 * LEASE)
+        if leases := held(log.read(), 1):
+            struck.touch()
+            if fault == "kill":
+                os.kill(pid, signal.SIGKILL)
+                return leases
+            if await_that(partial(has_begun, log, 2, leases), 4 * LEASE):
+                os.kill(pid, signal.SIGCONT)
+                return leases
+            struck.unlink()
+        # It held nothing, or was stopped in a transaction, for which the other waits: once more, a moment later.
         os.kill(pid, signal.SIGCONT)
-        if over:
-            return leases
-        time.sleep(TAKES)  # it was stopped in a transaction, for which the other waits: once more, a moment later
+        time.sleep(TAKES)
+    return set()
 
 
 def hasty(url: str) -> str:

@@ -7,7 +7,7 @@ from support.postgres import Postgres
 
 from benchmarks.workers import Fault, hasty, two_workers
 
-JOBS = 24
+JOBS = 36
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgres"])
