@@ -149,9 +149,7 @@ def two_workers(url: str, jobs: int, fault: Fault, *, concurrency: int = 4) -> d
         place = Path(folder)
         log, start = Log(place / LOG), time.monotonic()
         ready, free = spawn.Barrier(2), jobs if fault == "none" else jobs * 2 // 3
-        workers = [
-            spawn.Process(target=work, args=(url, name, place, free, concurrency, ready)) for name in (1, 2)
-        ]
+        workers = [spawn.Process(target=work, args=(url, name, place, free, concurrency, ready)) for name in (1, 2)]
         for worker in workers:
             worker.start()
         leases: set[int] = set()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Thread
 
@@ -13,6 +14,7 @@ from support.records import create, learnt, write
 
 from everthread import Identity
 from everthread.stores import MemoryStore, open_store
+from everthread.stores.postgres.vacuum import vacuum
 from everthread.stores.record import Selection
 from everthread.stores.tables.verification import KEPT_WORDS, LEFT_OVER
 
@@ -23,6 +25,9 @@ WHERE schemaname = 'everthread' AND relname <> 'migrations'
 """
 SESSIONS = """
 SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'store'
+"""
+LOOKS_OR_VACUUMS = """
+SELECT pid FROM pg_stat_activity WHERE pid = %s AND (query LIKE '%%pg_stat_activity%%' OR query LIKE 'VACUUM%%')
 """
 OF_TENANT = """
 SELECT DISTINCT regexp_replace(tableoid::regclass::text, '.*_p', '_p') FROM everthread.records WHERE tenant = %s
@@ -89,6 +94,38 @@ def test_what_is_read_again_is_fetched_in_parts(postgres: Postgres, two_tenants:
         assert connection.execute("SELECT name FROM pg_cursors WHERE name <> ''").fetchall() == [("streamed_0",)]
         assert list(rows)
         assert connection.execute("SELECT name FROM pg_cursors WHERE name <> ''").fetchall() == []
+
+
+def test_who_reads_when_an_erasure_begins_is_waited_for(postgres: Postgres) -> None:
+    """Its dead rows could not be removed as long as somebody reads what was before, even if only of the first table."""
+    postgres.run("CREATE TABLE first AS SELECT generate_series(1, 9)")
+    postgres.run("CREATE TABLE second (n int)")
+    with (
+        psycopg.connect(postgres.url) as reader,
+        psycopg.connect(postgres.url) as busy,
+        psycopg.connect(postgres.url, autocommit=True) as erasing,
+        ThreadPoolExecutor(1) as aside,
+    ):
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        assert reader.execute("SELECT count(*) FROM first").fetchall() == [(9,)]
+        busy.execute("LOCK TABLE second IN SHARE UPDATE EXCLUSIVE MODE")  # no vacuum comes to its end before this does
+        erasing.execute("DELETE FROM first")
+        done = aside.submit(vacuum, erasing, ["first", "second"])
+        while not postgres.run(LOOKS_OR_VACUUMS, values=(erasing.info.backend_pid,)):
+            pass
+        reader.commit()
+        busy.commit()
+        done.result(60)
+    assert postgres.run("SELECT pg_relation_size('first')") == [(0,)]
+
+
+def test_an_erasure_beside_a_write_that_began_before_says_what_is_left(
+    postgres: Postgres, two_tenants: Selection
+) -> None:
+    with psycopg.connect(postgres.url) as writer, opened(postgres) as store:
+        writer.execute("CREATE TABLE public.others (n int)")  # it reads nothing, and the server keeps what was before
+        (_, left) = store.erase(ANA, two_tenants, reason="asked for").remains
+    assert "1 sessions, here or on replicas, still see the state before; end their transactions; run erase" in left
 
 
 def test_a_vacuum_beside_it_does_not_hold_an_erasure_up(postgres: Postgres, two_tenants: Selection) -> None:
