@@ -169,7 +169,8 @@ class Database:
 
     @contextmanager
     def read(self, tenant: str | None = None) -> Iterator[Connection]:
-        """A connection to read with; everything read inside one `with` is one consistent state."""
+        """A connection to read with; everything read inside one `with` is one consistent state. It ends in the thread
+        in which it began."""
         if self._closed:
             raise UsageError(f"{self.path} is closed; open the store again")
         if self._shared is not None or getattr(self._local, "in_write", False):
