@@ -97,6 +97,7 @@ def create_memory_agent(
         providers=providers,
         memory_at=memory_at,
         markers=markers,
+        counter=counter,
     )
     keep_tokens = keep_tokens or reason.max_tokens // 2
     track, consolidate = Track(tracker), Consolidate(extractor, trusted_tools=trusted_tools, when=when)

@@ -20,6 +20,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph._internal._constants import CONFIG_KEY_CHECKPOINTER, CONFIG_KEY_SCRATCHPAD
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Interrupt, StateSnapshot, interrupt
 
@@ -27,6 +28,7 @@ from everthread.errors import ModelReplyError, UsageError
 from everthread.nodes.eviction import EVICTED, is_evicted
 from everthread.nodes.node import RunRuntime, as_agent, identity_of, store_of, thread_of
 from everthread.stores.aside import aside
+from everthread.stores.checkpoints.saver import Saver
 from everthread.stores.contract import MemoryStore, Task
 from everthread.stores.identity import Frozen, Identity, Memory, MemoryContext
 from everthread.stores.jobs import Handlers, Job, wordless
@@ -94,7 +96,8 @@ def delegate(
     asked in its turn. After a crash at the moment at which an answer was handed on it is asked for again, rather than
     given to another question.
 
-    Raises UsageError for a label without a checkpointer, and when the run waits for a person's answer and there is no
+    Raises UsageError for a label without a checkpointer, for a graph with another checkpointer than the run around it,
+    whose threads would not be erased with the parent's, and when the run waits for a person's answer and there is no
     run to ask it, or no thread to go on in. ModelReplyError when it ends without an answer.
     """
     run = _Run.of(graph, brief, runtime, agent, label, memory)
@@ -205,6 +208,11 @@ class _Run(NamedTuple):
         if label and not graph.checkpointer:
             remedy = "compile it with a checkpointer, or leave out the label"
             raise UsageError(f"{agent} keeps no thread, so that {label!r} would be new each time; {remedy}")
+        if _keeps_apart(graph):
+            raise UsageError(
+                f"{agent} keeps its threads in another place than the run that delegates, and they would be left when "
+                "this thread is erased; compile both with the same checkpointer, or this one with checkpointer=False"
+            )
         said = HumanMessage(brief, id=f"brief-{_call_of(runtime, agent, brief)}", name="supervisor")
         config = _named_thread(runtime, agent, label, brief)
         return cls(graph, said, config, as_agent(runtime, agent, memory=memory))
@@ -334,6 +342,15 @@ class _Questions:
         if CONFIG_KEY_SCRATCHPAD not in around or not around.get(CONFIG_KEY_CHECKPOINTER):
             raise self._run.nobody_to_ask()
         return interrupt(value, **options)
+
+
+def _keeps_apart(graph: Graph) -> bool:
+    """Whether a graph keeps threads, and not where the run around this call keeps its own."""
+    around = (var_child_runnable_config.get() or {}).get("configurable", {}).get(CONFIG_KEY_CHECKPOINTER)
+    own = graph.checkpointer
+    if not isinstance(own, BaseCheckpointSaver) or not isinstance(around, BaseCheckpointSaver) or own is around:
+        return False
+    return not isinstance(own, Saver) or not isinstance(around, Saver) or own.place != around.place
 
 
 def _in_order(interrupts: Iterable[Interrupt]) -> tuple[Interrupt, ...]:

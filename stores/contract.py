@@ -11,15 +11,16 @@ inside the query, and what an identity may not read does not exist for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 from langgraph.store.base import BaseStore
 from pydantic import AwareDatetime
 
+from everthread.stores.arguments import checked
 from everthread.stores.artifacts import Artifact, Artifacts
 from everthread.stores.aside import aside
 from everthread.stores.audit import AuditEntry, Noted, ToolCall, Touch, Used
@@ -93,6 +94,7 @@ class Event(Frozen):
     """When it happened."""
 
 
+@runtime_checkable
 class ThreadEraser(Protocol):
     """What `erase` needs of a checkpointer: ours has it."""
 
@@ -192,7 +194,7 @@ class MemoryStore(BaseStore):
         query: str,
         *,
         limit: int = 10,
-        sources: Iterable[Source] = ("records",),
+        sources: Sequence[Source] | set[Source] = ("records",),
         thread_id: str | None = None,
         scopes: Sequence[Scope] | None = None,
         as_of: datetime | None = None,
@@ -417,6 +419,7 @@ class MemoryStore(BaseStore):
         repeats what is erased.
         """
 
+    @checked
     def export(
         self,
         identity: Identity,

@@ -10,10 +10,12 @@ from functools import wraps
 from inspect import isfunction, signature
 from typing import Any, TypeVar
 
+from langgraph.store.base import BaseStore
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from everthread.errors import UsageError
+from everthread.stores.arguments import checked
 from everthread.stores.identity import aware
 
 __all__ = ["fault_in", "guarded", "unsound"]
@@ -34,10 +36,13 @@ Fault = tuple[str, str] | None
 def guarded(cls: type[T]) -> type[T]:
     """A part of a store, each of its public methods behind the door: UsageError for text with a NUL character or a lone
     surrogate where not any text may be, for a whole number of more than 64 bits, a number of seconds or a length of
-    time that is none, and for a time without a zone."""
+    time that is none, and for a time without a zone. Types are looked at by `arguments.checked`: not of what
+    LangGraph's `BaseStore` has, which is called as it is there, and not of what works on a `connection`."""
+    theirs = dir(BaseStore) if issubclass(cls, BaseStore) else []
     for name, method in list(vars(cls).items()):
         if isfunction(method) and not name.startswith("_"):
-            setattr(cls, name, _behind_door(method))
+            typed = name not in theirs and "connection" not in method.__annotations__
+            setattr(cls, name, _behind_door(checked(method) if typed else method))
     return cls
 
 
@@ -45,12 +50,12 @@ def _behind_door(method: Callable[..., Any]) -> Callable[..., Any]:
     names = tuple(signature(method).parameters)[1:]
 
     @wraps(method)
-    def checked(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def entered(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         _check(zip(names, args, strict=False))
         _check(kwargs.items())
         return method(self, *args, **kwargs)
 
-    return checked
+    return entered
 
 
 def _check(arguments: Iterable[tuple[str, Any]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from pydantic import AwareDatetime
@@ -56,7 +56,7 @@ class Transcripts(Protocol):
         identity: Identity,
         thread_id: str,
         *,
-        ids: Collection[str] | None = None,
+        ids: Sequence[str] | set[str] | None = None,
         after: str | None = None,
         limit: int | None = None,
     ) -> list[Evidence]:

@@ -53,6 +53,7 @@ class Reason(Node):
     comes back once; a second time for the same last message it raises the service's error. A reply that cannot be used
     raises ModelReplyError: the thread is as it was before the call, and `invoke(None, config)` tries again. So does
     StoreError when it cannot be noted which memory the reply was made from: what cannot be traced is not given (R296).
+    UsageError, when it is built, where the system prompt and the tools alone leave no room for a message.
     """
 
     reads_messages = True
@@ -80,6 +81,12 @@ class Reason(Node):
         self.providers = checked_providers(providers)
         self._model, self._tools = model, list(tools)
         self.tool_tokens = sum(tool_tokens(tool) for tool in (*tools, *tools_of(self.providers)))
+        always = self.tool_tokens + estimate_tokens(system_prompt)
+        if always >= self.max_tokens:
+            raise UsageError(
+                f"system prompt and tools take {always} tokens of the {self.max_tokens} that a request may take; "
+                "shorten them, or raise max_tokens"
+            )
         try:
             self._with(tools_of(self.providers))  # a model that cannot call tools is named now, not in a turn
             self.model = self._with([])

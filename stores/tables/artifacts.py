@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, get_args
 
-from everthread.errors import UsageError
 from everthread.stores.artifacts import Artifact, ArtifactKind
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.door import guarded
@@ -50,8 +49,6 @@ class Artifacts:
         *,
         thread_id: str | None = None,
     ) -> str:
-        if kind not in KINDS:
-            raise UsageError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
         key = (identity.tenant, identity.user, artifact_id(text))
         with self._database.read(identity.tenant) as connection:
             if _is_used(connection, key, thread_id):

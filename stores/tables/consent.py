@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import get_args
 
 from everthread.errors import UsageError
 from everthread.stores.access import check_consent
@@ -28,7 +29,9 @@ class Consents:
     def __init__(self, database: Database, clock: Callable[[], datetime], *, default: Memory) -> None:
         self._database = database
         self._clock = clock
-        self._default = _known(default, "default_consent")
+        if default not in get_args(Memory):
+            raise UsageError(f'default_consent must be "on", "read" or "off", not {default!r}')
+        self._default = default
 
     def of(self, identity: Identity) -> Memory:
         """See `MemoryStore.consent`."""
@@ -37,7 +40,6 @@ class Consents:
 
     def set(self, identity: Identity, memory: Memory) -> None:
         """See `MemoryStore.set_consent`."""
-        _known(memory, "consent")
         now = self._clock()
         with self._database.write(identity.tenant) as connection:
             before = self._chosen(connection, identity)
@@ -51,9 +53,3 @@ class Consents:
     def _chosen(self, connection: Connection, identity: Identity) -> Memory:
         chosen: Memory | None = one(connection, CHOSEN, identity.tenant, identity.user)
         return chosen or self._default
-
-
-def _known(memory: Memory, what: str) -> Memory:
-    if memory not in ("on", "read", "off"):
-        raise UsageError(f'{what} must be "on", "read" or "off", not {memory!r}')
-    return memory

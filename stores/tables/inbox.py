@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from everthread.errors import UsageError
 from everthread.stores.database import Connection, Database, Rows
 from everthread.stores.door import guarded
 from everthread.stores.identity import Identity, thread_name_check
@@ -35,8 +34,6 @@ class Inbox:
         *,
         delivery: Literal["queue", "steer"] = "queue",
     ) -> bool:
-        if delivery not in ("queue", "steer"):
-            raise UsageError(f'delivery must be "queue" or "steer", not {delivery!r}')
         with self._database.write(identity.tenant) as connection:
             bind_thread(connection, identity, thread_id)
             connection.execute(

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
-from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,7 +174,8 @@ class Recaller:
     ) -> Recall:
         """See `MemoryStore.recall`."""
         wanted = _checked_sources(sources)
-        _check(query, limit, floor, thread_id)
+        if limit < 1:
+            raise UsageError(f"recall: limit is {limit}; ask for at least one hit")
         asked = Question(
             identity=identity,
             text=_searchable(query),
@@ -350,18 +350,6 @@ def _checked_sources(sources: Iterable[str]) -> list[str]:
     if unknown or not wanted or isinstance(sources, str):
         raise UsageError(f'recall: sources are "records" and "evidence", not {sources!r}; give one of them, or both')
     return wanted
-
-
-def _check(query: object, limit: object, floor: object, thread_id: object) -> None:
-    """UsageError for what cannot be asked: a floor that is no number, for one, would leave everything out unseen."""
-    if not isinstance(query, str):
-        raise UsageError(f"recall: the query is {type(query).__name__}; ask in text")
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise UsageError(f"recall: limit is {limit!r}; ask for at least one hit, in a whole number")
-    if floor is not None and not (isinstance(floor, int | float) and isfinite(floor)):
-        raise UsageError(f"recall: floor is {floor!r}; give a score such as 0.2, or None to only rank")
-    if thread_id is not None and not isinstance(thread_id, str):
-        raise UsageError(f"recall: thread_id is {thread_id!r}; give the thread's id as text")
 
 
 def _searchable(query: str) -> str:

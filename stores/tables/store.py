@@ -157,7 +157,7 @@ class TableStore(MemoryStore):
         query: str,
         *,
         limit: int = 10,
-        sources: Iterable[Source] = ("records",),
+        sources: Sequence[Source] | set[Source] = ("records",),
         thread_id: str | None = None,
         scopes: Sequence[Scope] | None = None,
         as_of: datetime | None = None,

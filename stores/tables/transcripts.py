@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from everthread.errors import AccessDenied, UsageError
@@ -124,8 +124,6 @@ class Transcripts:
         ]
 
     def set_memory(self, identity: Identity, thread_id: str, memory: Memory, *, because: str | None = None) -> None:
-        if memory not in ("on", "read", "off"):
-            raise UsageError(f'memory must be "on", "read" or "off", not {memory!r}')
         with self._database.write(identity.tenant) as connection:
             bind_thread(connection, identity, thread_id)
             connection.execute(
@@ -183,7 +181,7 @@ class Transcripts:
         identity: Identity,
         thread_id: str,
         *,
-        ids: Collection[str] | None = None,
+        ids: Sequence[str] | set[str] | None = None,
         after: str | None = None,
         limit: int | None = None,
     ) -> list[Evidence]:

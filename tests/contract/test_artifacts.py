@@ -97,7 +97,7 @@ def test_an_artifact_is_erased_by_id(store: MemoryStore, ana: Identity) -> None:
 
 
 def test_an_artifact_of_another_kind_is_refused(store: MemoryStore, ana: Identity) -> None:
-    with pytest.raises(UsageError, match="kind must be one of summary, "):
+    with pytest.raises(UsageError, match="kind: must be 'summary', 'coverage'"):
         store.artifacts.put(ana, cast(Any, "poem"), "Roses are red")
 
 

@@ -45,7 +45,7 @@ def test_consent_is_audited(store: MemoryStore, ana: Identity) -> None:
 
 
 def test_consent_that_is_none_is_refused(store: MemoryStore, ana: Identity) -> None:
-    with pytest.raises(UsageError, match='consent must be "on", "read" or "off", not \'yes\''):
+    with pytest.raises(UsageError, match="memory: must be 'on', 'read' or 'off', not 'yes'"):
         store.set_consent(ana, "yes")  # type: ignore[arg-type]  # what the test is about
 
 

@@ -80,5 +80,5 @@ def test_an_input_without_an_id_is_refused(store: MemoryStore, ana: Identity) ->
 
 
 def test_another_delivery_is_refused(store: MemoryStore, ana: Identity) -> None:
-    with pytest.raises(UsageError, match='delivery must be "queue" or "steer"'):
+    with pytest.raises(UsageError, match="delivery: must be 'queue' or 'steer'"):
         store.inbox.admit(ana, "t1", "m1", "hello", delivery=cast(Any, "soon"))

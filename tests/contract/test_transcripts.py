@@ -203,7 +203,7 @@ def test_each_thread_has_its_own_memory_mode(store: MemoryStore, ana: Identity) 
     store.transcripts.set_memory(ana, "t2", "read")
     store.transcripts.set_memory(ana, "t2", "on")
     assert [store.transcripts.memory_of(ana, id) for id in ("t1", "t2", "t3")] == ["off", "on", "on"]
-    with pytest.raises(UsageError, match='"on", "read" or "off"'):
+    with pytest.raises(UsageError, match="'on', 'read' or 'off'"):
         store.transcripts.set_memory(ana, "t1", "maybe")  # type: ignore[arg-type]
 
 

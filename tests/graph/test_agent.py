@@ -265,3 +265,25 @@ def test_text_of_any_kind_survives_a_turn(home: tuple[MemoryStore, Any], ana: Id
     agent.invoke(ask(odd), at("a"), context=ana)
     assert agent.get_state(at("a")).values["messages"][0].content == odd
     assert store.transcripts.read(ana, "a")[0].text == odd
+
+
+def test_a_count_of_the_hosts_own_says_what_is_too_long(home: tuple[MemoryStore, Any], ana: Identity) -> None:
+    store, saver = home
+    plain: Any = {"recall": "automatic", "max_tokens": 6_000}
+    thousands = create_memory_agent(FakeModel(), counter=lambda messages: 1_000 * len(messages), **plain)
+    for name, builder in (("estimated", create_memory_agent(FakeModel(), **plain)), ("counted", thousands)):
+        agent = builder.compile(checkpointer=saver, store=store)
+        for n in range(5):
+            agent.invoke(ask(f"Number {n}."), at(name), context=ana)
+    cuts = {name: agent.get_state(at(name)).values.get("window", {}).get("cut") for name in ("estimated", "counted")}
+    assert cuts["estimated"] is None
+    assert cuts["counted"] in [message.id for message in agent.get_state(at("counted")).values["messages"]]
+
+
+def test_a_system_prompt_that_leaves_no_room_is_refused_when_the_agent_is_built() -> None:
+    with pytest.raises(UsageError) as refused:
+        create_memory_agent(FakeModel(), recall="automatic", system_prompt="Be kind. " * 500, max_tokens=1_000)
+    assert str(refused.value) == (
+        "system prompt and tools take 1120 tokens of the 1000 that a request may take; shorten them, or raise "
+        "max_tokens"
+    )

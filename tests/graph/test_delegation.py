@@ -12,6 +12,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
@@ -492,6 +493,30 @@ async def test_the_checkpoints_of_sub_agents_go_with_their_parents(home: Home, a
                 assert "a" not in saver.retain(older_than=timedelta(0), strategy="delete"), "its sub-agent is in a run"
             assert "a" in saver.retain(older_than=timedelta(0), strategy="delete")
     assert [saver.get_tuple(at(thread)) for thread in threads] == [None, None, None]
+
+
+@pytest.mark.parametrize("how", ["sync", "async"])
+async def test_a_sub_agent_whose_threads_would_outlive_their_parents_is_refused(
+    home: Home, ana: Identity, how: str, tmp_path: Path
+) -> None:
+    store, _ = home
+    for elsewhere in (open_checkpointer(f"sqlite:{tmp_path / 'other'}"), InMemorySaver()):
+        model = FakeModel(replies=["Bought."])
+        sub = create_memory_agent(model).compile(checkpointer=elsewhere, store=store)
+        state = await step(asking(home, sub), how, say("Buy tea."), ana)
+        assert state["messages"][-2].text == (
+            "Not done: buyer keeps its threads in another place than the run that delegates, and they would be left "
+            "when this thread is erased; compile both with the same checkpointer, or this one with checkpointer=False"
+        )
+        assert model.prompts == []
+
+
+def test_a_sub_agent_may_open_the_same_threads_by_itself(home: Home, ana: Identity, tmp_path: Path) -> None:
+    store, _ = home
+    with open_checkpointer(f"sqlite:{tmp_path}") as same:
+        sub = create_memory_agent(FakeModel(replies=["Bought."])).compile(checkpointer=same, store=store)
+        state = asking(home, sub)[0].invoke(say("Buy tea."), at("a"), context=ana)
+    assert state["messages"][-2].text == "Bought."
 
 
 def test_what_a_learning_sub_agent_learnt_goes_with_its_parents_thread(home: Home, ana: Identity) -> None:
