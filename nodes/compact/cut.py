@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 
 from everthread.errors import UsageError
 from everthread.nodes.compact.budget import Counter, count_tokens
-from everthread.nodes.eviction import pointed, text_in
+from everthread.nodes.eviction import has_media, pointed, text_in
 from everthread.nodes.state import MemoryState, in_view, is_marked, visible
 
 __all__ = ["KEEP_TOKENS", "Leaving", "checked_turns", "leaving", "many_turns", "safe_cut", "unread", "whole_starts"]
@@ -68,12 +68,13 @@ def leaving(
 
 
 def _consumed(messages: Sequence[BaseMessage]) -> Iterator[tuple[int, ToolMessage]]:
-    """The long results that the model has read, with their positions, the oldest first. One that a tool of ours gave
-    is short, and stands for what it refers to."""
+    """The long results, and those with pictures or files, that the model has read, with their positions, the oldest
+    first. One that a tool of ours gave is short, and stands for what it refers to."""
     read = _read_up_to(messages)
     for index, message in enumerate(messages[:read]):
-        if isinstance(message, ToolMessage) and not is_marked(message) and len(text_in(message)) >= SHRINKS:
-            yield index, message
+        if isinstance(message, ToolMessage) and not is_marked(message):
+            if len(text_in(message)) >= SHRINKS or has_media(message):
+                yield index, message
 
 
 def safe_cut(messages: Sequence[BaseMessage], keep_tokens: int, counter: Counter | None = None) -> int:

@@ -17,9 +17,10 @@ from everthread.nodes.compact.cut import KEEP_TOKENS, Leaving, checked_turns, le
 from everthread.nodes.compact.summary import RuleSummariser, Summariser, Summary
 from everthread.nodes.compact.task_state import RuleTracker, Tracker
 from everthread.nodes.compact.track import identified, keep, kept, tracked
-from everthread.nodes.eviction import text_in, whole_id
+from everthread.nodes.eviction import whole_id
 from everthread.nodes.node import Ask, Node, Steps, announce
 from everthread.nodes.state import MemoryState, MemoryUpdate, Window, visible
+from everthread.stores.messages import text_of
 
 __all__ = ["Compact"]
 
@@ -133,7 +134,7 @@ def _with_shrunk(window: Window, divided: Leaving, runtime: Runtime[Any]) -> Win
     shrunk = {id: artifact for id, artifact in window.get("shrunk", {}).items() if id in staying}
     for result in divided.shrinking:
         try:
-            artifact = whole_id(result) or keep(runtime, "tool_result", text_in(result))
+            artifact = whole_id(result) or keep(runtime, "tool_result", text_of(result.content))
         except StoreError as error:
             announce(runtime, "compact", "shrink-failed", reason=str(error))
             break

@@ -22,7 +22,7 @@ from everthread.errors import AccessDenied
 from everthread.graphs import create_memory_agent, gate
 from everthread.nodes import Compact, Extract, Flush, Restore, Retrieve, memory_block, request, resume_task
 from everthread.stores import open_checkpointer, open_store
-from everthread.stores.record import now_utc
+from everthread.stores.record import Selection, now_utc
 
 POSTGRES = "We decided to use PostgreSQL for the billing database because we need row-level security."
 COCKROACH = "Actually, we decided to use CockroachDB for the billing database because we need several regions."
@@ -196,3 +196,18 @@ def test_what_arrived_stands_behind_the_users_words_in_this_order(tmp_path: Path
         ("human", "<notice>Reminder"),
         ("human", "<notice>The project instruct"),
     ]
+
+
+def test_a_message_that_is_changed_is_kept_as_it_was_said_and_both_are_erased(tmp_path: Path, ana: Identity) -> None:
+    model = FakeModel()
+    with opened(tmp_path) as (store, saver):
+        agent = create_memory_agent(model).compile(checkpointer=saver, store=store)
+        agent.invoke({"messages": [HumanMessage("Is Lapsang a tea?", id="m1")]}, at("a"), context=ana)
+        agent.update_state(at("a"), {"messages": [HumanMessage("Is Keemun a tea?", id="m1")]})
+        agent.invoke(say("And is it black?"), at("a"), context=ana)
+        assert "Keemun" in told(model) and "Lapsang" not in told(model)
+        assert [said.text for said in store.transcripts.read(ana, "a", ids=["m1"])] == ["Is Lapsang a tea?"]
+        chosen = Selection(thread_id="a", message_ids=("m1",))
+        store.erase(ana, chosen, reason="asked", with_source=True, threads=saver)
+        assert store.transcripts.read(ana, "a", ids=["m1"]) == []
+        assert saver.holds(["Lapsang", "Keemun"], ["a"]) == []

@@ -204,6 +204,15 @@ def test_a_result_that_was_read_shrinks_before_anything_is_cut() -> None:
     assert ([m.id for m in found.prefix], [m.id for m in found.shrinking]) == ([], ["read"])
 
 
+def test_a_picture_that_was_read_shrinks_as_a_long_text_does() -> None:
+    thread = looked("x")
+    for n in (2, 6):
+        thread[n] = thread[n].model_copy(update={"content": [{"type": "image", "url": "https://example.org/1.png"}]})
+    found = leaving({"messages": thread}, 2_000)
+    assert found is not None
+    assert ([m.id for m in found.prefix], [m.id for m in found.shrinking]) == ([], ["read"])
+
+
 def test_what_is_cut_does_not_shrink_and_what_is_unread_does_neither() -> None:
     found = leaving({"messages": looked("x" * 20_000)}, 100)
     assert found is not None

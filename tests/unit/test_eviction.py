@@ -1,5 +1,6 @@
 """Tool results that are too long for the thread."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -7,7 +8,7 @@ from langchain_core.messages import ToolMessage
 from support.full_disk import fill_disk
 
 from everthread import Identity
-from everthread.nodes.eviction import EVICTED, Eviction, evict, is_evicted, whole
+from everthread.nodes.eviction import EVICTED, Eviction, evict, is_evicted, pointed, whole
 from everthread.stores import MemoryStore, open_store
 
 LONG = "".join(f"line {n}: 数据 {n * n}\n" for n in range(3_000))
@@ -93,3 +94,54 @@ def test_a_preview_is_never_the_whole(store: MemoryStore, ana: Identity) -> None
     short = evict(result("0123456789" * 20), ana, store, thread_id="t1", limit=100).message
     assert is_evicted(short)
     assert "[100 of 200 characters left out" in short.text
+
+
+def picture(characters: int) -> dict[str, str]:
+    return {"type": "image", "base64": "A" * characters, "mime_type": "image/png", "caption": "the screen"}
+
+
+def shot(*parts: str | dict[str, str]) -> ToolMessage:
+    return ToolMessage([*parts], tool_call_id="call_1", name="screenshot", id="m1")
+
+
+def test_a_picture_that_no_model_takes_is_kept_beside_the_thread(store: MemoryStore, ana: Identity) -> None:
+    small, large = picture(1_000_000), picture(6_000_000)
+    message = shot({"type": "text", "text": "Two screens."}, small, large)
+    eviction = evict(message, ana, store, thread_id="t1")
+    assert eviction.artifact is not None
+    characters = len(json.dumps(large))
+    word = (
+        f"[image: the screen left out: its {characters} characters are more than a model takes; it is kept as "
+        f"{eviction.artifact}]"
+    )
+    assert eviction.message.content == [{"type": "text", "text": "Two screens."}, small, {"type": "text", "text": word}]
+    assert evict(eviction.message, ana, store, thread_id="t1") == Eviction(eviction.message)
+    assert whole(eviction.message, ana, store) == message
+    kept = store.artifacts.get(ana, eviction.artifact)
+    assert kept is not None and (kept.kind, json.loads(kept.text)) == ("original", message.content)
+
+
+def test_a_picture_that_a_model_takes_stays(store: MemoryStore, ana: Identity) -> None:
+    message = shot(picture(4_000_000))
+    assert evict(message, ana, store, thread_id="t1", limit=10) == Eviction(message)
+
+
+def test_beside_a_picture_that_is_left_out_a_long_text_is_shortened(store: MemoryStore, ana: Identity) -> None:
+    message = shot({"type": "text", "text": LONG}, picture(6_000_000))
+    eviction = evict(message, ana, store, thread_id="t1")
+    assert is_evicted(eviction.message) and len(str(eviction.message.content)) < 5_000
+    assert whole(eviction.message, ana, store) == message
+
+
+def test_a_picture_that_cannot_be_kept_stays_as_it_was(store: MemoryStore, ana: Identity) -> None:
+    fill_disk(store)
+    message = shot(picture(6_000_000))
+    eviction = evict(message, ana, store, thread_id="t1")
+    assert eviction.message is message and eviction.failed
+
+
+def test_a_picture_that_the_model_has_read_is_shown_by_its_name() -> None:
+    shown = pointed(shot({"type": "text", "text": "The screen:"}, picture(1_000)), "sha256:ab")
+    assert shown.content == (
+        "The screen:\n[image: the screen]\n[a result of 31 characters, read before; the whole is kept as sha256:ab]"
+    )
