@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import log
 
@@ -27,21 +28,25 @@ def answering(text: str, query: Query, likeness: Floats = UNKNOWN, pieces: Seque
     """The sentence of a text that answers a query best: by its words, rare ones more, and by how alike the piece is
     that it stands in. `likeness`: of each of the text's `pieces`, in order; empty when it is not known."""
     parts = sentences(text)
-    found = [{term for term in map(term_hash, terms(text[start:end])) if term in query.terms} for start, end in parts]
-    known = query.telling or {}
+    found = [query.terms.keys() & set(map(term_hash, terms(text[start:end]))) for start, end in parts]
+    containing = Counter(term for each in found for term in each)
+    telling = query.telling or {}
     weights = {
-        term: weight * known.get(term, 1.0) * log(1 + len(parts) / (0.5 + sum(term in each for each in found)))
-        for term, weight in query.terms.items()
+        term: query.terms[term] * telling.get(term, 1.0) * log(1 + len(parts) / (0.5 + count))
+        for term, count in containing.items()
     }
-    words = _by_best(np.array([sum(weights[term] for term in each) for each in found], np.float32))
+    words = [sum(weights[term] for term in each) for each in found]
+    if not len(likeness):
+        return parts[words.index(max(words))]
     alike = _by_best(_along(text, parts, likeness, pieces))
-    return parts[int(np.argmax((1 - LIKENESS_SHARE) * words + LIKENESS_SHARE * alike))]
+    scores = (1 - LIKENESS_SHARE) * _by_best(np.array(words, np.float32)) + LIKENESS_SHARE * alike
+    return parts[int(np.argmax(scores))]
 
 
 def _along(text: str, parts: Sequence[Part], likeness: Floats, pieces: Sequence[str]) -> Floats:
     """The likeness of the piece in which each part stands, told by the characters that are no blanks: pieces have all
     of them, in order."""
-    if not len(likeness) or len(likeness) != len(pieces):
+    if len(likeness) != len(pieces):
         return np.zeros(len(parts), np.float32)
     ends = np.cumsum([len("".join(piece.split())) for piece in pieces])
     blanks = np.cumsum([character.isspace() for character in text])
