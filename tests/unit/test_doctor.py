@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -188,4 +189,4 @@ def give_up(store: SqliteStore, clock: Clock) -> None:
 
     for _ in range(ATTEMPTS):
         store.jobs.drain({"embed": fail}, now=clock.now)
-        clock.now = clock.now.replace(year=clock.now.year + 1)
+        clock.now += timedelta(days=366)
