@@ -311,6 +311,7 @@ class Saver(BaseCheckpointSaver[str]):
         most as far as their last snapshot). `"delete"`: delete the threads, as `delete_thread` does. Waits for runs
         that hold them."""
         _check_strategy(strategy)
+        _check_listed(thread_ids, "thread_ids")
         for thread_id in thread_ids:
             if strategy == "delete":
                 self.delete_thread(thread_id)
@@ -321,6 +322,7 @@ class Saver(BaseCheckpointSaver[str]):
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """`prune` for asyncio."""
         _check_strategy(strategy)
+        _check_listed(thread_ids, "thread_ids")
         for thread_id in thread_ids:
             if strategy == "delete":
                 await self.adelete_thread(thread_id)
@@ -421,6 +423,7 @@ class Saver(BaseCheckpointSaver[str]):
                 await self._run(self._delete_for_runs, thread_id, set(run_ids))
 
     def _threads_of(self, run_ids: Sequence[str]) -> builtins.list[str]:
+        _check_listed(run_ids, "run_ids")
         with self._rows() as found:
             return found.threads_of_runs(run_ids)
 
@@ -511,6 +514,12 @@ def _essential(config: RunnableConfig, metadata: CheckpointMetadata) -> Checkpoi
     beside = {**config["configurable"], **config.get("metadata", {})}
     essential = {name: beside[name] for name in KEPT_OF_CONFIG if name in beside} | {**metadata}
     return get_checkpoint_metadata({}, cast(CheckpointMetadata, essential))
+
+
+def _check_listed(ids: Sequence[str], what: str) -> None:
+    """UsageError for one id alone, whose letters would be taken for ids."""
+    if isinstance(ids, str):
+        raise UsageError(f"{what}: is one text; give a list of them")
 
 
 def _check_strategy(strategy: str) -> None:

@@ -747,6 +747,15 @@ def test_a_pruned_interrupt_can_still_be_answered(saver: Saver) -> None:
     ]
 
 
+async def test_one_id_is_no_list_of_ids(saver: Saver) -> None:
+    for ask in (saver.prune, saver.delete_for_runs):
+        with pytest.raises(UsageError, match=r"_ids: is one text; give a list of them"):
+            ask("t1")
+    for aask in (saver.aprune, saver.adelete_for_runs):
+        with pytest.raises(UsageError, match=r"_ids: is one text; give a list of them"):
+            await aask("t1")
+
+
 def test_an_unknown_strategy_is_refused(saver: Saver) -> None:
     with pytest.raises(UsageError, match="keep_latest or delete"):
         saver.prune(["t"], strategy="all")
