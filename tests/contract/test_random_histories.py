@@ -61,14 +61,16 @@ def test_the_store_stays_sound(reopen: Any, seed: int) -> None:
     chance = Random(seed)
     store: MemoryStore = reopen(embedder="none", synchronous="OFF")
     moments = []
+    done = 0
     for n in range(300):
         if n % 50 == 49:
             moments.append(now_utc())
         try:
             act(chance, store, chance.choice(PEOPLE))
+            done += 1
         except (AccessDenied, UsageError):
             pass  # refused, and nothing is half written: what follows would show it
-    assert any(store.records(identity) for identity in PEOPLE)
+    assert done > 50
     assert [finding for finding in store.doctor() if not finding.ok] == []
     times = [None, *moments]
     before = [store.recall(identity, "thing of 7", limit=50, as_of=at) for identity in PEOPLE for at in times]
