@@ -12,9 +12,9 @@ __all__ = ["writing"]
 
 @contextmanager
 def writing(database: Database, tenant: str, *, dry_run: bool) -> Iterator[Connection]:
-    """A transaction about one tenant that runs alone; rolled back at its end for a dry run."""
+    """A transaction in the lane of one tenant; rolled back at its end for a dry run."""
     try:
-        with database.write(of=tenant) as connection:
+        with database.write(tenant) as connection:
             yield connection
             if dry_run:
                 raise _Undo

@@ -136,6 +136,16 @@ def test_a_vacuum_beside_it_does_not_hold_an_erasure_up(postgres: Postgres, two_
         )
 
 
+def test_what_a_write_that_began_before_keeps_in_place_is_not_called_erased(
+    postgres: Postgres, two_tenants: Selection
+) -> None:
+    with psycopg.connect(postgres.url) as writing, opened(postgres) as store:
+        writing.execute("SELECT pg_current_xact_id()")  # it reads nothing any more, and has not ended
+        receipt = store.erase(ANA, two_tenants, reason="asked for")
+        assert not receipt.verified
+        assert any("1 sessions, here or on replicas, still see the state before" in said for said in receipt.remains)
+
+
 @contextmanager
 def slowly(postgres: Postgres, vacuum: str) -> Iterator[None]:
     """A vacuum that is under way, and is ended at the end."""

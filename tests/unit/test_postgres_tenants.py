@@ -2,6 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -12,9 +15,11 @@ from support.postgres import Postgres
 from support.records import keep, learnt
 
 from everthread import Identity
-from everthread.stores import open_store
+from everthread.migrate.restore import restore
+from everthread.stores import PostgresStore, open_store
 from everthread.stores.postgres.database import PARTITIONS, Database
 from everthread.stores.postgres.statements import KEYED
+from everthread.stores.record import Selection
 from everthread.stores.tables.recall import NEIGHBOURS
 from everthread.stores.tables.rows import BODY, PERMITTED, permission
 from everthread.stores.tables.search import ROWS, VERSIONS, record_space
@@ -141,6 +146,21 @@ STATEMENTS: list[tuple[str, Any, set[str]]] = [
     ("UPDATE revisions SET body = ? WHERE id = ?", ("", "a"), {"revisions"}),
     ("DELETE FROM search WHERE space = ?", (SPACE,), {"search"}),
 ]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_erasure_and_an_import_wait_for_no_other_tenant(postgres: Postgres, tmp_path: Path, dry_run: bool) -> None:
+    ana, other = Identity(tenant="acme", user="ana"), "other"
+    with PostgresStore(postgres.url, embedder="none") as store:
+        (tea,) = keep(store, ana, learnt("Ana likes tea"))
+        file = tmp_path / "ana.jsonl"
+        file.write_text("".join(store.export(ana)), encoding="utf-8")
+        with ThreadPoolExecutor(1) as worker, store._database.write(other):  # in the middle of a write
+            erase = partial(store.erase, reason="asked for", dry_run=dry_run)
+            erased = worker.submit(erase, ana, Selection(record_ids=(tea.id,))).result(60)
+            brought = worker.submit(restore, store, file, ana, dry_run=dry_run).result(60)
+    assert erased.erased["records"] == 1
+    assert brought.read == 1 + 1
 
 
 def test_what_is_asked_for_a_tenant_reads_its_partitions_alone(postgres: Postgres, visitor: str) -> None:
