@@ -37,6 +37,7 @@ from everthread.stores.checkpoints.layout import COUNTERS, Key, Place, ThreadRow
 from everthread.stores.checkpoints.recent import Recent
 from everthread.stores.checkpoints.retention import drop_runs, keep_latest, last_steps
 from everthread.stores.contract import Finding
+from everthread.stores.origin import Origin
 from everthread.stores.threads import below
 
 __all__ = ["Saver"]
@@ -60,7 +61,7 @@ class Saver(BaseCheckpointSaver[str]):
     def _open(self, place: str, leases: lease.Leasing, worker: ThreadPoolExecutor, leasing: ThreadPoolExecutor) -> None:
         """`worker` does what asyncio asks for; `leasing`, of one thread, its leases, each after the other."""
         self.place, self._leases, self._worker, self._leasing = place, leases, worker, leasing
-        self._closed, self._recent = threading.Event(), Recent()
+        self._closed, self._recent, self._origin = threading.Event(), Recent(), Origin()
 
     @abstractmethod
     def _rows(self, *writing: str) -> AbstractContextManager[ThreadRows]:
@@ -93,8 +94,12 @@ class Saver(BaseCheckpointSaver[str]):
         """Give back what was freed."""
 
     def close(self) -> None:
-        """Give every thread back and close the database. Closing twice is allowed."""
+        """Give every thread back and close the database. Closing twice is allowed; in a fork, all is left to who opened
+        it."""
         if self._closed.is_set():
+            return
+        if not self._origin.is_here:
+            self._closed.set()
             return
         self._leases.close()
         self._closed.set()

@@ -98,6 +98,7 @@ class SqliteSaver(Saver, stock.SqliteSaver):
     @contextmanager
     def _rows(self, *writing: str) -> Iterator[Rows]:
         """The file's rows in a transaction, as `cursor`: SQLite has one writer at a time."""
+        self._origin.check(self.place)
         with self.cursor(transaction=bool(writing)) as cursor:
             yield Rows(cursor, self.serde, self._recent)
 

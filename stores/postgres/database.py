@@ -17,6 +17,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from everthread.errors import StoreError, UsageError
 from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import Lane, one
+from everthread.stores.origin import Origin
 from everthread.stores.postgres.address import SCHEMA, schema_named, where, without_ours
 from everthread.stores.postgres.connection import IN_LANE, MIGRATING, OURS, WIDE, WRITING, Connection, lock
 from everthread.stores.postgres.samples import forget_samples
@@ -77,6 +78,7 @@ class Database:
         self._local = threading.local()
         self._snapshots: list[psycopg.Connection[Any]] = []
         self._closed = False
+        self._origin = Origin()
         self._has_wide = False
         self.pgvector: str | None = None
         """The schema of pgvector; None where it is missing."""
@@ -242,8 +244,7 @@ class Database:
     @contextmanager
     def _begun(self, begin: str, tenant: str | None, *, writes: bool = False) -> Iterator[Connection]:
         """A connection of the pool with a transaction begun, for this thread; committed at the end if it `writes`."""
-        if self._closed:
-            raise UsageError(f"{self.path} is closed; open the store again")
+        self._check_open()
         raw, begun = self._taken(begin, waits=writes)
         before = getattr(self._local, "connection", None), getattr(self._local, "writes", False)
         ending = False
@@ -299,8 +300,7 @@ class Database:
     def snapshot(self) -> Iterator[Connection]:
         """A connection of its own to one consistent state, to be read at length, whatever is read and written
         meanwhile."""
-        if self._closed:
-            raise UsageError(f"{self.path} is closed; open the store again")
+        self._check_open()
         with translated(self.path), self._connected() as raw:
             self._snapshots.append(raw)
             raw.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -335,10 +335,17 @@ class Database:
         """None: copies are the server's (`pg_dump`, base backups)."""
         return []
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError(f"{self.path} is closed; open the store again")
+        self._origin.check(self.path)
+
     def close(self) -> None:
-        """Close every connection. Closing twice is allowed."""
+        """Close every connection. Closing twice is allowed; in a fork, the connections are left to who opened them."""
         if not self._closed:
             self._closed = True
+            if not self._origin.is_here:
+                return
             for snapshot in self._snapshots:
                 snapshot.close()
             self._pool.close()

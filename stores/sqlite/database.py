@@ -23,6 +23,7 @@ from everthread.errors import StoreError, UsageError
 from everthread.stores.database import Connection as AnyConnection
 from everthread.stores.database import one
 from everthread.stores.files import make_private, patiently
+from everthread.stores.origin import Origin
 from everthread.stores.sqlite.connection import Connection
 from everthread.stores.tables.audit import link
 
@@ -63,6 +64,7 @@ class Database:
         # To read with, lent for one read: a thread may end with each turn, as those do that run tools.
         self._idle: list[Connection] = []
         self._closed = False
+        self._origin = Origin()
         # An in-memory database lives in one connection, which every thread then shares under the lock.
         self._shared = None
         try:
@@ -171,8 +173,7 @@ class Database:
     def read(self, tenant: str | None = None) -> Iterator[Connection]:
         """A connection to read with; everything read inside one `with` is one consistent state. It ends in the thread
         in which it began."""
-        if self._closed:
-            raise UsageError(f"{self.path} is closed; open the store again")
+        self._check_open()
         if self._shared is not None or getattr(self._local, "in_write", False):
             with self._writing, translated(self.path):
                 yield self._writer
@@ -203,8 +204,7 @@ class Database:
     def snapshot(self) -> Iterator[Connection]:
         """A connection of its own to one consistent state, to be read at length, whatever this thread or another reads
         and writes meanwhile. What is in memory is copied."""
-        if self._closed:
-            raise UsageError(f"{self.path} is closed; open the store again")
+        self._check_open()
         with translated(self.path):
             if self._shared is not None:
                 with closing(Connection(":memory:")) as copy:
@@ -227,8 +227,7 @@ class Database:
     def write(self, lane: str | None = None, *, of: str | None = None) -> Iterator[Connection]:
         """A transaction: committed when the block ends, rolled back whole on any exception. Nested calls join it.
         A file has one writer, whatever its lane."""
-        if self._closed:
-            raise UsageError(f"{self.path} is closed; open the store again")
+        self._check_open()
         with self._writing, translated(self.path):
             if getattr(self._local, "in_write", False):
                 yield self._writer
@@ -274,8 +273,17 @@ class Database:
         """What SQLite's own check finds."""
         return [str(text) for (text,) in connection.execute("PRAGMA integrity_check(5)") if text != "ok"]
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError(f"{self.path} is closed; open the store again")
+        if self.path != ":memory:":  # of which a fork has a copy
+            self._origin.check(self.path)
+
     def close(self) -> None:
-        """Close every connection. Closing twice is allowed."""
+        """Close every connection. Closing twice is allowed; in a fork, the connections are left to who opened them."""
+        if not self._origin.is_here:
+            self._closed = True
+            return
         with self._writing:
             self._closed = True
             for connection in self._open:

@@ -108,6 +108,7 @@ class PostgresSaver(Saver, stock.PostgresSaver):
     @contextmanager
     def _rows(self, *writing: str) -> Iterator[Rows]:
         """As `Saver._rows`. What is written goes to the server together, at the end."""
+        self._origin.check(self.place)
         with translated(self.place, self._password), self.pool.connection() as connection:
             try:
                 with connection.pipeline():
