@@ -96,6 +96,10 @@ INSERT INTO search_wide (tenant, space, version) VALUES (?, ?, ?)
 ON CONFLICT (tenant, space) DO UPDATE SET version = excluded.version
 """
 THESE = "tenant = :tenant AND space = :space AND id IN (SELECT value FROM json_each(:ids))"
+ORDERED = """
+SELECT 1 FROM jobs
+WHERE kind = 'index' AND status IN ('ready', 'leased') AND json_extract(payload, '$.space') = ?
+"""
 
 
 class Nearest:
@@ -181,11 +185,8 @@ class Nearest:
         return found
 
     def _order(self, connection: Connection, space: str) -> None:
-        payload = json.dumps({"space": space}, ensure_ascii=False)
-        waiting = (
-            "SELECT 1 FROM jobs WHERE kind = 'index' AND status = 'ready' AND json_extract(payload, '$.space') = ?"
-        )
-        if one(connection, waiting, space) is None and payload:
+        """Leave a job that fills the tables of a space, unless one waits or is about to begin."""
+        if one(connection, ORDERED, space) is None:
             owner = Identity(tenant=tenant_of(space), user=NAMESPACE_ROOT)
             enqueue_job(connection, owner, "index", {"space": space})
 

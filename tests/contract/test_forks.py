@@ -42,7 +42,9 @@ def test_a_store_is_not_used_in_a_fork(store: MemoryStore, ana: Identity) -> Non
         store.close,
     )
     *told, closed = told_in_a_fork(*uses)
-    assert {each.partition(" was ")[2] for each in told} == {"opened before this process was forked; open it again here"}
+    assert {each.partition(" was ")[2] for each in told} == {
+        "opened before this process was forked; open it again here"
+    }
     assert (len(told), closed) == (4, "")
     assert store.records(ana) == kept
     assert store.verify_audit().ok

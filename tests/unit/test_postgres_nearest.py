@@ -7,7 +7,7 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 from support.postgres import Postgres
-from support.records import create, learnt
+from support.records import create, keep, learnt
 
 from everthread import Identity, Scope
 from everthread.stores import PostgresStore
@@ -164,3 +164,18 @@ def test_a_role_that_may_not_have_pgvector_opens_a_store_without_it(postgres: Po
     with PostgresStore(postgres.url_of(role, "a password of eight words"), embedder="none") as store:
         (versions,) = [finding.detail for finding in store.doctor() if finding.check == "versions"]
         assert versions.endswith(": every scope is searched exactly")
+
+
+def test_a_space_that_has_become_large_is_left_to_one_job(postgres: Postgres) -> None:
+    with PostgresStore(postgres.url, exact_up_to=10, partitions=1) as store:
+        keep(store, ANA, *(learnt(f"Ana wrote note {n}") for n in range(12)))
+        assert store.jobs.kinds() == {"index": 1}
+        job = store.jobs.claim(["index"])
+        assert job is not None
+        keep(store, ANA, learnt("Ana wrote one more"))  # its worker has not begun
+        assert store.jobs.kinds() == {}
+        store.handlers()["index"](job)
+        store.jobs.complete(job)
+        keep(store, ANA, learnt("Ana wrote the last one"))
+        assert store.jobs.kinds() == {}
+        assert len(store.recall(ANA, "note one last", limit=20).hits) == 14
