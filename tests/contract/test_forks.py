@@ -50,7 +50,7 @@ def test_a_store_is_not_used_in_a_fork(store: MemoryStore, ana: Identity) -> Non
     assert store.verify_audit().ok
 
 
-def test_threads_are_not_used_in_a_fork(store_url: str) -> None:
+def test_threads_are_not_used_in_a_fork(store: MemoryStore, store_url: str) -> None:
     here: Any = {"configurable": {"thread_id": "t1"}}
     with open_checkpointer(store_url) as saver:
         assert saver.get_tuple(here) is None
