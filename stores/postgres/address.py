@@ -63,4 +63,6 @@ def where(url: str, schema: str | None = None) -> str:
     told = parts_of(url)
     host, port, name = (told.get(key, default) for key, default in (("host", ""), ("port", 5432), ("dbname", "")))
     meant = schema_named(schema or ours.get("schema") or SCHEMA)
+    if host.startswith("/"):  # the folder of a socket
+        return f"postgresql://:{port}/{name}?host={host}&schema={meant}"
     return f"postgresql://{host or 'localhost'}:{port}/{name}?schema={meant}"

@@ -111,6 +111,18 @@ def test_a_server_that_is_not_there_is_told_without_the_password() -> None:
     assert "secretword" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://ana:pw@db.local/mem", "postgresql://db.local:5432/mem?schema=everthread"),
+        ("postgresql:///mem?host=/run/pg&schema=s", "postgresql://:5432/mem?host=/run/pg&schema=s"),
+        ("postgresql://%2Frun%2Fpg:6432/mem", "postgresql://:6432/mem?host=/run/pg&schema=everthread"),
+    ],
+)
+def test_a_store_is_named_by_a_url_that_leads_to_it(url: str, told: str) -> None:
+    assert where(url) == where(told) == told
+
+
 def test_a_server_that_lets_nobody_in_is_told_apart_from_one_that_is_not_there(postgres: Postgres) -> None:
     role = postgres.guarded("a password of eight words")
     for url, why in (
