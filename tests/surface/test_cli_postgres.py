@@ -82,7 +82,7 @@ def test_a_schema_has_memory_and_threads_of_its_own(postgres: Postgres, home: Pa
     assert "monday" in done(team, home, "threads")
     findings = json.loads(done(team, home, "doctor", "--json"))
     assert [found for found in findings["findings"] if not found["ok"]] == []
-    assert findings["store"].endswith("?schema=team")
+    assert findings["store"].endswith("schema=team")
     there = "SELECT count(*) > 0 FROM team_threads.checkpoints"
     assert postgres.run(there) == [(True,)]
     assert "1 thread;" in done(team, home, "forget", "--thread", "monday", "--with-source", "--yes")
