@@ -96,8 +96,7 @@ def _heavy_content(message: ToolMessage) -> str | None:
     if not has_media(message):
         return None
     try:
-        heavy = any(not _is_text(part) and _weight(part) > MEDIA_LIMIT for part in message.content)
-        return json.dumps(message.content) if heavy else None
+        return json.dumps(message.content) if any(map(_is_heavy, message.content)) else None
     except TypeError:
         return None
 
@@ -105,8 +104,7 @@ def _heavy_content(message: ToolMessage) -> str | None:
 def _lightened(message: ToolMessage, artifact: str) -> ToolMessage:
     """The message with a word in place of each picture or file that is too large."""
     content = [
-        part if _is_text(part) or _weight(part) <= MEDIA_LIMIT else {"type": "text", "text": _word_for(part, artifact)}
-        for part in message.content
+        {"type": "text", "text": _word_for(part, artifact)} if _is_heavy(part) else part for part in message.content
     ]
     marks = {**message.additional_kwargs, LEFT_OUT: artifact}
     return message.model_copy(update={"content": content, "additional_kwargs": marks})
@@ -115,6 +113,10 @@ def _lightened(message: ToolMessage, artifact: str) -> ToolMessage:
 def _word_for(part: str | dict[Any, Any], artifact: str) -> str:
     what = text_of([part]).strip("[]") or "content"
     return f"[{what} left out: its {_weight(part)} characters are more than a model takes; it is kept as {artifact}]"
+
+
+def _is_heavy(part: str | dict[Any, Any]) -> bool:
+    return not _is_text(part) and _weight(part) > MEDIA_LIMIT
 
 
 def _weight(part: str | dict[Any, Any]) -> int:
