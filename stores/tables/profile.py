@@ -72,7 +72,7 @@ class Profiles:
     ) -> Iterable[Stored]:
         values = permission(identity, owner, owner_id, thread_id)
         if as_of is not None:
-            return list(self._rows.standing(connection, aware(as_of, "as_of"), ONCE_ABOUT_EXPRESSION, values))
+            return list(self._rows.standing(connection, as_of, ONCE_ABOUT_EXPRESSION, values))
         space = record_space(identity.tenant, owner, owner_id)
         version = self._index.version(connection, space)
         with self._lock:

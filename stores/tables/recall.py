@@ -7,7 +7,7 @@ readable records (R164).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -162,7 +162,7 @@ class Recaller:
         query: str,
         *,
         limit: int,
-        sources: Iterable[str],
+        sources: Collection[str],
         thread_id: str | None,
         scopes: Sequence[Scope] | None,
         as_of: datetime | None,
@@ -183,11 +183,11 @@ class Recaller:
             owners=searched_owners(identity, scopes, thread_id),
             scopes=scopes,
             thread_id=thread_id,
-            as_of=None if as_of is None else aware(as_of, "as_of"),
+            as_of=as_of,
             now=aware(now or as_of or self._clock(), "now"),
             floor=floor,
             explain=explain,
-            asked_at=None if asked_at is None else aware(asked_at, "asked_at"),
+            asked_at=asked_at,
             task=_searchable(task or ""),
             in_its_time=now is not None,
         )
@@ -343,11 +343,9 @@ class Recaller:
         return Found(kept, repeated, doubt)
 
 
-def _checked_sources(sources: Iterable[str]) -> list[str]:
-    given = set(sources)
-    wanted: list[str] = [source for source in ("records", "evidence") if source in given]
-    unknown = given - set(wanted)
-    if unknown or not wanted or isinstance(sources, str):
+def _checked_sources(sources: Collection[str]) -> list[str]:
+    wanted = [source for source in ("records", "evidence") if source in sources]
+    if not wanted:
         raise UsageError(f'recall: sources are "records" and "evidence", not {sources!r}; give one of them, or both')
     return wanted
 

@@ -128,7 +128,6 @@ class Records:
         if revision is not None:
             return next((found for found in revisions if found.revision == revision), None)
         assert as_of is not None
-        aware(as_of, "as_of")
         return next((found for found in reversed(revisions) if found.recorded_at <= as_of), None)
 
     def history(self, identity: Identity, record_id: str) -> list[Record]:
@@ -178,10 +177,9 @@ class Records:
         limit: int | None,
     ) -> list[Record]:
         """See `MemoryStore.records`."""
-        moment = None if now is None else aware(now, "now")
         if ids is not None:
             known = self._by_ids(identity, ids, thread_id, as_of)
-            return [record for record in known if moment is None or record.is_valid_at(moment)][:limit]
+            return [record for record in known if now is None or record.is_valid_at(now)][:limit]
         owners = searched_owners(identity, scopes, thread_id)
         with self._database.read(identity.tenant) as connection:
             found: list[Record] = []
@@ -194,7 +192,7 @@ class Records:
                     if may_read(identity, each.record, author=each.author, thread_id=thread_id)
                     and each.record.status in statuses
                     and narrows(scopes, each.record.scope)
-                    and (moment is None or each.record.is_valid_at(moment))
+                    and (now is None or each.record.is_valid_at(now))
                 )
                 # with a limit they come in order, and no owner has more than that among the newest of all
                 found.extend(islice(wanted, limit if as_of is None else None))
@@ -211,7 +209,7 @@ class Records:
     ) -> Iterable[Stored]:
         if as_of is not None:
             # a record may have had another status then, and another reach: what is found is checked once more
-            return self._rows.standing(connection, aware(as_of, "as_of"), OF_OWNER, values)
+            return self._rows.standing(connection, as_of, OF_OWNER, values)
         wanted = values | {"statuses": json.dumps(list(statuses))}
         order = "ORDER BY records.recorded_at DESC, records.id DESC" if newest_first else ""
         return self._rows.find(connection, f"{PERMITTED} AND {OF_STATUS} {order}", wanted)
@@ -224,7 +222,7 @@ class Records:
                 found = self._rows.several(connection, identity.tenant, ids)
             else:
                 values = {"tenant": identity.tenant, "ids": json.dumps(list(ids))}
-                standing = self._rows.standing(connection, aware(as_of, "as_of"), BY_IDS, values)
+                standing = self._rows.standing(connection, as_of, BY_IDS, values)
                 found = {stored.record.id: stored for stored in standing}
         return [
             found[id].record
@@ -259,12 +257,12 @@ class Records:
 
     def _of_key(self, connection: Connection, values: dict[str, Any], as_of: datetime | None) -> Iterable[Stored]:
         if as_of is not None:
-            return self._rows.standing(connection, aware(as_of, "as_of"), OF_OWNER, values)
+            return self._rows.standing(connection, as_of, OF_OWNER, values)
         return self._rows.find(connection, f"{PERMITTED} AND {OF_KEY}", values)
 
     def run_out(self, identity: Identity, now: datetime) -> list[Record]:
         """See `MemoryStore.run_out`."""
-        over = {"now": micros(aware(now, "now")), "statuses": json.dumps(["pending", *READABLE])}
+        over = {"now": micros(now), "statuses": json.dumps(["pending", *READABLE])}
         with self._database.read(identity.tenant) as connection:
             return [
                 stored.record
@@ -295,7 +293,7 @@ class Records:
             "tenant": identity.tenant,
             "thread": thread_id,
             "messages": json.dumps(list(message_ids)),
-            "since": 0 if since is None else micros(aware(since, "since")),
+            "since": micros(since) or 0,
         }
         with self._database.read(identity.tenant) as connection:
             found = [

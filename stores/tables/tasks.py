@@ -12,7 +12,7 @@ from typing import Any
 from everthread.errors import Conflict, UsageError
 from everthread.stores.database import Connection, Database, one
 from everthread.stores.door import guarded
-from everthread.stores.identity import Identity, aware
+from everthread.stores.identity import Identity
 from everthread.stores.record import new_id, now_utc
 from everthread.stores.tables import outbox
 from everthread.stores.tables.threads import bind_thread
@@ -187,7 +187,7 @@ class Tasks:
                 connection.execute("UPDATE tasks SET told_at = ? WHERE id = ?", (micros(now_utc()), id))
 
     def ring(self, now: datetime, *, limit: int = 100) -> int:
-        values = (micros(aware(now, "now")), limit)
+        values = (micros(now), limit)
         with self._database.read() as connection:
             waiting = connection.execute(TO_RING, values).fetchall()
         rung = 0
@@ -248,11 +248,11 @@ def erase_tasks_said(connection: Connection, identity: Identity, thread_id: str,
 
 def _due(due_at: datetime | None) -> tuple[int | None, int | None]:
     """A due time as it is kept: microseconds, and the offset it was given with."""
-    return (None, None) if due_at is None else (micros(aware(due_at, "due_at")), offset_of(due_at))
+    return (None, None) if due_at is None else (micros(due_at), offset_of(due_at))
 
 
 def _due_in(connection: Connection, identity: Identity, thread_id: str | None, now: datetime) -> list[Task]:
-    values = {"tenant": identity.tenant, "user": identity.user, "thread": thread_id, "now": micros(aware(now, "now"))}
+    values = {"tenant": identity.tenant, "user": identity.user, "thread": thread_id, "now": micros(now)}
     return [_task(row) for row in connection.execute(DUE, values).fetchall()]
 
 
